@@ -1,0 +1,38 @@
+# Everything runs from a clean clone with Python 3.11, make and git: the virtual environment is a make target.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint bench soak clean
+
+demo: $(VENV)/demo.stamp            ## decode on an exactly enumerable model, and check the frequencies
+	$(BIN)/python -m ramify.demo
+
+test: lint                          ## lint, types, then every test and doctest
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each printing ratios
+	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/keys.py
+
+soak: $(VENV)/test.stamp            ## the long tests that would not fit a ten-minute CI
+	$(BIN)/pytest -n 2 -m soak
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@ $(VENV)/demo.stamp
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
