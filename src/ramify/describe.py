@@ -1,0 +1,289 @@
+"""The text and JSON forms of methods, and the strict reader that rebuilds them.
+
+A method is a frozen value whose ``repr`` is an expression: ``Chain(TopK(k=50, ties='id'), TopP(p=0.9, ...))``.
+``parse`` reads that expression back without evaluating anything: it knows constructor calls, literals and tuples,
+and resolves names only inside this package and in modules the caller hands in.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import importlib
+import inspect
+import math
+import pkgutil
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from numbers import Integral, Real
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar, dataclass_transform
+
+from ramify.errors import InvalidValue, ParseError
+
+__all__ = ["describe", "method", "parse", "restore", "text"]
+
+T = TypeVar("T")
+
+MAX_TEXT = 100_000  # characters; a protocol is a few hundred
+MAX_DEPTH = 50
+
+
+@dataclass_transform(frozen_default=True)
+def method(cls: type[T]) -> type[T]:
+    """A frozen, slotted dataclass whose ``repr`` is its text form: how every method of the package is declared."""
+    cls.__repr__ = text  # type: ignore[method-assign]
+    return dataclasses.dataclass(frozen=True, slots=True, repr=False, init="__init__" not in vars(cls))(cls)
+
+
+# ------------------------------------------------------------------------------------------------- value -> text, JSON
+
+
+def text(value: object) -> str:
+    """The expression that rebuilds ``value``. Every field is written out, so a later default cannot change it.
+
+    >>> from ramify.decode import Chain, MinP, Temperature
+    >>> text(Chain(Temperature(0.7), MinP(0.05)))
+    'Chain(Temperature(t=0.7), MinP(c=0.05))'
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return repr(value)
+    if isinstance(value, Integral):
+        return repr(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
+    if isinstance(value, tuple):
+        return f"({', '.join(map(text, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, FunctionType):
+        return repr(_function_name(value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        arguments = [text(item) if name is None else f"{name}={text(item)}" for name, item in _arguments(value)]
+        return f"{type(value).__name__}({', '.join(arguments)})"
+    raise InvalidValue(
+        f"a field holds {value!r}: fields are numbers, strings, tuples, other values, or functions named in a module"
+    )
+
+
+def describe(value: object) -> Any:
+    """The JSON form: plain dicts, lists, numbers and strings.
+
+    >>> from ramify.decode import TopP
+    >>> describe(TopP(0.9))
+    {'method': 'TopP', 'p': 0.9, 'boundary': 'reach'}
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, tuple):
+        return [describe(item) for item in value]
+    if isinstance(value, FunctionType):
+        return {"function": _function_name(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        form: dict[str, Any] = {"method": type(value).__name__}
+        for name, item in _arguments(value):
+            if name is None:
+                form.setdefault("arguments", []).append(describe(item))
+            else:
+                form[name] = describe(item)
+        return form
+    raise InvalidValue(f"{value!r} has no JSON form: use numbers, strings, tuples, other values, or named functions")
+
+
+def _arguments(value: object) -> Iterator[tuple[str | None, object]]:
+    """The constructor arguments of a value, in order; those of a ``*variadic`` constructor have no name."""
+    cls: Any = type(value)
+    for parameter in _parameters(cls):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            yield from ((None, item) for item in getattr(value, parameter.name))
+        else:
+            yield parameter.name, getattr(value, parameter.name)
+
+
+@cache
+def _parameters(cls: type) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(cls).parameters.values())
+
+
+def _function_name(function: FunctionType) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+# ------------------------------------------------------------------------------------------------- text, JSON -> value
+
+
+def parse(source: str, modules: Iterable[ModuleType] = ()) -> Any:
+    """The value that a text form describes. Nothing is evaluated.
+
+    Names are looked up in the public names of this package and of ``modules``, and nowhere else; a plain function is
+    the string ``'module:name'``, in a module of the package or one handed in.
+
+    >>> parse("TopK(k=50)")
+    TopK(k=50, ties='id')
+    >>> parse("TopPP(p=0.9)")
+    Traceback (most recent call last):
+    ramify.errors.ParseError: TopPP is not a name of ramify; did you mean TopP?
+    """
+    if len(source) > MAX_TEXT:
+        raise ParseError(f"the text has {len(source)} characters: a method's text form has at most {MAX_TEXT}")
+    try:
+        tree = ast.parse(source.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ParseError(f"{_clip(source)} is not an expression: {error}") from None
+    return _Reader(modules).expression(tree.body, 0)
+
+
+def restore(form: Any, modules: Iterable[ModuleType] = ()) -> Any:
+    """The value that a JSON form describes: ``restore(describe(value)) == value``."""
+    return _Reader(modules).json(form, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reader:
+    modules: Iterable[ModuleType]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "modules", tuple(self.modules))
+
+    def expression(self, node: ast.expr, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise ParseError(f"the expression is nested more than {MAX_DEPTH} deep")
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() | None as constant):
+                return constant
+            case ast.Name(id="inf" | "nan" as name):
+                return float(name)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+                number = self.expression(operand, depth + 1)
+                if isinstance(number, bool) or not isinstance(number, (int, float)):
+                    raise ParseError(f"a sign before {_clip(ast.unparse(operand))}: only numbers take one")
+                return -number if isinstance(sign, ast.USub) else number
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return tuple(self.expression(item, depth + 1) for item in items)
+            case ast.Call(func=function, args=positional, keywords=keywords):
+                cls = self.constructor(ast.unparse(function))
+                named = {}
+                for keyword in keywords:
+                    if keyword.arg is None:
+                        raise ParseError(f"{cls.__name__}(**...): write the fields out")
+                    named[keyword.arg] = self.expression(keyword.value, depth + 1)
+                return self.build(cls, [self.expression(item, depth + 1) for item in positional], named)
+        raise ParseError(
+            f"{_clip(ast.unparse(node))} is not a constructor call, a literal or a tuple of them; nothing else is read"
+        )
+
+    def json(self, form: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise ParseError(f"the JSON form is nested more than {MAX_DEPTH} deep")
+        match form:
+            case bool() | int() | float() | str() | None:
+                return form
+            case [*items]:
+                return tuple(self.json(item, depth + 1) for item in items)
+            case {"float": "inf" | "-inf" | "nan" as name, **others} if not others:
+                return float(name)
+            case {"function": str(name), **others} if not others:
+                return self.function(name)
+            case {"method": str(name), **others}:
+                listed: Any = others.pop("arguments", [])
+                positional = [self.json(item, depth + 1) for item in listed]
+                named = {str(field): self.json(item, depth + 1) for field, item in others.items()}
+                return self.build(self.constructor(name), positional, named)
+        raise ParseError(f"{_clip(repr(form))} is not the JSON form of a value")
+
+    def build(self, cls: type, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Call the constructor, with names checked first and function fields resolved."""
+        known = [parameter.name for parameter in _parameters(cls) if parameter.kind is not parameter.VAR_POSITIONAL]
+        for name in named:
+            if name not in known:
+                raise ParseError(f"{cls.__name__} has no field {name}{_closest(name, known)}; it has: {known}")
+        try:
+            bound = inspect.signature(cls).bind(*positional, **named)
+        except TypeError as error:
+            raise ParseError(f"{cls.__name__}: {error}") from None
+        slots = _function_slots(cls)
+        for name, given in bound.arguments.items():
+            if name in slots:
+                many = isinstance(given, tuple)
+                resolved = [self.function(x) if isinstance(x, str) else x for x in (given if many else (given,))]
+                bound.arguments[name] = tuple(resolved) if many else resolved[0]
+        try:
+            return cls(*bound.args, **bound.kwargs)
+        except TypeError as error:
+            raise ParseError(f"{cls.__name__}: {error}") from None
+
+    def constructor(self, name: str) -> type:
+        """The public class of that name. Dots walk from the package: ``decode.Fallback``."""
+        *path, last = name.split(".")
+        places = [m for m in _groups() if not path or m.__name__ == ".".join(["ramify", *path])]
+        known: dict[str, type] = {}
+        for module in [*places, *self.modules]:  # a module that was handed in has the last word
+            known |= _constructors(module)
+        if last in known:
+            return known[last]
+        raise ParseError(f"{_clip(name)} is not a name of ramify{_closest(last, known)}")
+
+    def function(self, name: str) -> Any:
+        """The module-level function ``module:name``, from the package or a module handed in."""
+        module_name, _, attribute = name.partition(":")
+        inside = module_name.split(".")[0] == "ramify"
+        allowed = {module.__name__: module for module in self.modules}
+        if not inside and module_name not in allowed:
+            raise ParseError(f"{_clip(name)}: hand its module in, as parse(text, modules=[{module_name or '...'}])")
+        try:
+            module = importlib.import_module(module_name) if inside else allowed[module_name]
+        except ImportError:
+            raise ParseError(f"{_clip(name)}: there is no module {module_name}") from None
+        found = getattr(module, attribute, None)
+        if not isinstance(found, FunctionType) or found.__module__ != module_name:
+            functions = [n for n, item in vars(module).items() if isinstance(item, FunctionType)]
+            raise ParseError(f"{_clip(name)} is no function of {module_name}{_closest(attribute, functions)}")
+        return found
+
+
+@cache
+def _groups() -> tuple[ModuleType, ...]:
+    """The importable top-level modules of the package; a group whose optional dependency is absent is passed over."""
+    import ramify
+
+    found = []
+    for entry in pkgutil.iter_modules(ramify.__path__, "ramify."):
+        if entry.name.rpartition(".")[2].startswith("_"):
+            continue
+        try:
+            found.append(importlib.import_module(entry.name))
+        except ImportError:
+            continue
+    return tuple(found)
+
+
+def _constructors(module: ModuleType) -> dict[str, type]:
+    """The public dataclasses of a module, by name."""
+    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+    found = {name: getattr(module, name) for name in names}
+    return {name: cls for name, cls in found.items() if isinstance(cls, type) and dataclasses.is_dataclass(cls)}
+
+
+@cache
+def _function_slots(cls: Any) -> frozenset[str]:
+    """The constructor parameters that are annotated as callables, alone or in a tuple."""
+    hints = typing.get_type_hints(cls.__init__)
+    return frozenset(name for name, hint in hints.items() if _mentions_callable(hint))
+
+
+def _mentions_callable(hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    return origin is Callable or hint is Callable or any(map(_mentions_callable, typing.get_args(hint)))
+
+
+def _closest(name: str, names: Iterable[str]) -> str:
+    match = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f"; did you mean {match[0]}?" if match else ""
+
+
+def _clip(source: str) -> str:
+    return source if len(source) <= 80 else source[:77] + "..."

@@ -1,0 +1,32 @@
+"""The exceptions ramify raises. Every message names what was wrong, its value, and what to do about it."""
+
+from __future__ import annotations
+
+__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "require"]
+
+
+class RamifyError(Exception):
+    """The root of every error that ramify raises on purpose."""
+
+
+class InvalidValue(RamifyError, ValueError):
+    """An argument, a field or an array that no method can work with."""
+
+
+class ParseError(RamifyError, ValueError):
+    """A text or JSON form that does not describe a value of this package."""
+
+
+class OverBudget(RamifyError):
+    """A charge that would spend past the ledger's limit; the caller should have asked ``admits`` first."""
+
+
+def require(ok: object, field: str, value: object, remedy: str) -> None:
+    """Raise ``InvalidValue`` naming the field, its value and the remedy, unless ``ok``.
+
+    >>> require(-1 > 0, "TopK.k", -1, "use an integer >= 1")
+    Traceback (most recent call last):
+    ramify.errors.InvalidValue: TopK.k = -1: use an integer >= 1
+    """
+    if not ok:
+        raise InvalidValue(f"{field} = {value!r}: {remedy}")

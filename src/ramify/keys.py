@@ -1,0 +1,114 @@
+"""Random streams: a ``Key`` names a stream, and the variate at (step, index) of it is a pure function of both.
+
+Philox4x32-10 (Salmon et al., 2011) is a keyed bijection of a 128-bit counter, so there is no state to carry: a
+truncated, resumed, re-batched or re-ordered run draws the same numbers. The layout below is protocol 1 and frozen:
+
+    digest  = BLAKE2b-128(b"ramify/1" | len(run) run | len(question) question | sample u64 | len(stream) stream)
+    key     = digest[0:8]                         two little-endian 32-bit words
+    counter = (index, step, digest[8:12], digest[12:16])
+
+``index`` is the token id (Gumbel noise) or a draw number; ``step`` is the token position.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ramify.errors import require
+from ramify.types import Key
+
+__all__ = ["digest", "generator", "gumbel", "permutation", "philox", "streams", "uniform"]
+
+PROTOCOL = b"ramify/1"
+MULTIPLIER = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+LOW = 0xFFFFFFFF
+
+
+def digest(key: Key) -> bytes:
+    """The 16 bytes that identify a stream. Length prefixes keep ("p1", "12") apart from ("p11", "2").
+
+    >>> digest(Key("run", "q1", 0, "draw")).hex()
+    '8699c927403d1a3ef99197d3c80b070c'
+    """
+    require(0 <= key.sample < 2**64, "Key.sample", key.sample, "use an integer in [0, 2**64)")
+    run, question, stream = (part.encode() for part in (key.run, key.question, key.stream))
+    message = b"".join(
+        [
+            PROTOCOL,
+            struct.pack("<I", len(run)) + run,
+            struct.pack("<I", len(question)) + question,
+            struct.pack("<Q", key.sample),
+            struct.pack("<I", len(stream)) + stream,
+        ]
+    )
+    return hashlib.blake2b(message, digest_size=16).digest()
+
+
+def streams(keys: Iterable[Key]) -> np.ndarray:
+    """The streams of several keys as one ``[B, 4]`` uint32 array: what every draw below takes."""
+    packed = b"".join(map(digest, keys))
+    return np.frombuffer(packed, dtype="<u4").astype(np.uint32).reshape(-1, 4)
+
+
+def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
+    """Philox4x32-10 of 32-bit words, Python ints or broadcast uint64 arrays: four words of the same kind.
+
+    >>> [f"{word:08x}" for word in philox((0, 0, 0, 0), (0, 0))]
+    ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
+    """
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(10):
+        left, right = MULTIPLIER[0] * c0, MULTIPLIER[1] * c2
+        c0, c1, c2, c3 = (right >> 32) ^ c1 ^ k0, right & LOW, (left >> 32) ^ c3 ^ k1, left & LOW
+        k0, k1 = (k0 + WEYL[0]) & LOW, (k1 + WEYL[1]) & LOW
+    return c0, c1, c2, c3
+
+
+def uniform(stream: np.ndarray, step: Any = 0, index: Any = 0) -> np.ndarray:
+    """Uniforms strictly inside (0, 1), 53 bits each: ``stream [..., 4]`` against broadcast ``step`` and ``index``.
+
+    >>> uniform(streams([Key("run", "q1", 0, "draw")]), step=[0, 1]).round(6).tolist()
+    [0.877641, 0.207214]
+    """
+    shape = np.broadcast_shapes(stream.shape[:-1], np.shape(step), np.shape(index))
+    words: Any = [index, step, *(stream[..., i] for i in (2, 3, 0, 1))]
+    if math.prod(shape) == 1:  # one draw: Python's integers are faster than arrays of one
+        words = [int(np.asarray(word).item()) for word in words]
+    else:
+        words = [np.asarray(word, dtype=np.uint64) for word in words]
+    a, b, *_ = philox((words[0], words[1], words[2], words[3]), (words[4], words[5]))
+    bits = np.asarray(((a >> 5) << 26) | (b >> 6), dtype=np.float64)
+    # The top cell's midpoint rounds up to 1.0 in double precision; its left neighbour is the honest value.
+    return np.minimum((bits + 0.5) * 2.0**-53, 1.0 - 2.0**-53).reshape(shape)
+
+
+def gumbel(stream: np.ndarray, step: Any = 0, index: Any = 0) -> np.ndarray:
+    """Standard Gumbel noise. Keyed by token id, it does not depend on the support or on the other tokens."""
+    noise: np.ndarray = -np.log(-np.log(uniform(stream, step, index)))
+    return noise
+
+
+def permutation(key: Key, n: int) -> np.ndarray:
+    """A uniform permutation of ``range(n)``: the order of n uniforms of the stream.
+
+    >>> permutation(Key("run", "q1", 0, "replay"), 5).tolist()
+    [2, 1, 3, 4, 0]
+    """
+    return np.argsort(uniform(streams([key]), index=np.arange(n)), kind="stable")
+
+
+def generator(key: Key) -> np.random.Generator:
+    """A NumPy generator on this stream, for work outside the replayed path.
+
+    Its bits are fixed (Philox4x64 keyed by the digest); the distributions NumPy makes of them may change between
+    NumPy releases, so whatever a run must replay draws from ``uniform`` and ``gumbel`` instead.
+    """
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest(key), "little")))

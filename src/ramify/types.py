@@ -1,0 +1,139 @@
+"""The records the whole system speaks. Frozen, and with their shapes written where the names are born."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from ramify.errors import require
+
+if TYPE_CHECKING:
+    from ramify.arrays import Array
+
+__all__ = ["Key", "Leaf", "Model", "Prefix", "Question", "Request", "Sampler", "Top"]
+
+SAMPLED, FORCED, APPENDED = (
+    0,
+    1,
+    2,
+)  # the roles of a token: drawn; a deterministic action; written by the protocol
+
+
+class Key(NamedTuple):
+    """The name of one random stream: nothing else decides what a candidate draws."""
+
+    run: str
+    question: str
+    sample: int
+    stream: str = "draw"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What inference may see of a task item. References live behind the wall, in evaluation."""
+
+    id: str
+    prompt: str
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A partial trajectory z of one question: what search scores and expands."""
+
+    question: Question
+    tokens: tuple[int, ...]
+    role: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One trajectory to produce, or to go on with.
+
+    ``prefix`` tokens open the trajectory. Those with role SAMPLED (the default) or FORCED are replayed through the
+    decoder, which restores its state and their log q, so that a resumed trajectory continues as the whole one did;
+    those with role APPENDED are the protocol's own words and carry no log q.
+    """
+
+    key: Key
+    prompt: tuple[int, ...]
+    cap: int  # tokens in the whole trajectory, prefix included
+    prefix: tuple[int, ...] = ()
+    prefix_role: tuple[int, ...] | None = None
+    top: int = 0  # alternatives to record at every token, from the raw model
+
+    def __post_init__(self) -> None:
+        require(self.cap >= 0, "Request.cap", self.cap, "use a number of tokens >= 0")
+        require(self.top >= 0, "Request.top", self.top, "use a number of alternatives >= 0")
+        require(len(self.prefix) <= self.cap, "Request.cap", self.cap, "let the cap cover the prefix")
+        roles = self.prefix_role
+        require(
+            roles is None or len(roles) == len(self.prefix),
+            "Request.prefix_role",
+            roles,
+            "give a role a token",
+        )
+
+
+class Top(NamedTuple):
+    """The K most likely tokens at every position, under the raw model."""
+
+    ids: Array  # [t, K]
+    logprobs: Array  # [t, K]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A completed trajectory with every signal of its generation. Truncated leaves are leaves.
+
+    Position t was drawn from a kernel with ``log_q[t]``, under a model that gave it ``logprob[t]``. Appended tokens
+    carry NaN for log_q: nothing proposed them.
+    """
+
+    key: Key
+    tokens: Array  # [t]
+    role: Array  # [t] SAMPLED, FORCED or APPENDED
+    logprob: Array  # [t] log p of the raw model
+    log_q: Array  # [t] log q̃ of the proposal
+    rank: Array  # [t] 1 is the model's mode
+    support: Array  # [t] tokens the kernel could have drawn
+    fallback: Array  # [t] whether a gate would have left nothing
+    ended: str  # eos | length | stop:<rule> | unknown
+    text: str = ""
+    top: Top | None = None
+
+    @property
+    def sequence_log_q(self) -> float:
+        """log q(y | x): the proposal's log-probability of everything it drew."""
+        return float(self.log_q[self.role != APPENDED].sum())
+
+
+State = TypeVar("State")
+
+
+class Model(Protocol[State]):
+    """An autoregressive model as pure functions of a state: batching and order cannot change a result."""
+
+    @property
+    def eos(self) -> int:
+        """The token that ends a trajectory."""
+
+    def start(self, prompts: Sequence[Sequence[int]]) -> State:
+        """The state after reading each prompt, a row a prompt."""
+
+    def logits(self, state: State) -> Array:
+        """Next-token logits ``[B, V]``."""
+
+    def advance(self, state: State, tokens: Array) -> State:
+        """The state after appending ``tokens [B]``."""
+
+    def select(self, states: Sequence[State], rows: Any) -> State:
+        """The given rows of several states, counted through them: fork, prune and merge in one call."""
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The string that these tokens spell."""
+
+
+Sampler: TypeAlias = Callable[[Iterable[Request]], Iterator[Leaf]]
+"""The one seam to the outside world. Closing the iterator cancels what is still running."""
