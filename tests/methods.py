@@ -1,0 +1,175 @@
+"""One instance of every method, and more where a field changes what it does. The laws run over these tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ramify.arrays import Array, namespace
+from ramify.decode import (
+    AdaptiveP,
+    Ban,
+    Chain,
+    Coverage,
+    Dry,
+    DynamicTemperature,
+    EntropyBudget,
+    Epsilon,
+    Eta,
+    Fallback,
+    ForcePrefix,
+    Frequency,
+    Greedy,
+    GumbelMax,
+    InverseCDF,
+    LogitBias,
+    Mask,
+    MassUnderEntropy,
+    MassVersusSize,
+    MaxThinking,
+    MinP,
+    MinThinking,
+    Mirostat,
+    MirostatV1,
+    Mixture,
+    Objective,
+    Operator,
+    Parallel,
+    PLess,
+    Presence,
+    Quadratic,
+    Repetition,
+    Side,
+    TailFree,
+    Temperature,
+    TokenMeasure,
+    TopA,
+    TopH,
+    TopK,
+    TopNSigma,
+    TopP,
+    Typical,
+    Uniform,
+    Xtc,
+    llama_cpp,
+    sglang,
+    transformers,
+    vllm,
+)
+from ramify.ledger import Calls, Tokens
+
+
+def alternate(side: Side, size: int) -> Array:
+    """A grammar for ``Mask``: even tokens at even positions, odd ones at odd positions, the end (the last) anywhere."""
+    xp = namespace(side.tokens)
+    ids = xp.arange(size, device=side.tokens.device)
+    return ((ids % 2) == (side.length % 2)[..., None]) | (ids == size - 1)
+
+
+def sharpen(measure: TokenMeasure) -> TokenMeasure:
+    """A plain function in an operator's slot."""
+    return Temperature(0.5)(measure)
+
+
+def smallest(member: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """A plain objective: the fewest tokens with half of the mass."""
+    size: np.ndarray = member.sum(-1)
+    return np.where(member @ r >= 0.5, size, np.inf)
+
+
+WEIGHTS: tuple[Operator, ...] = (
+    Temperature(0.6),
+    Temperature(1.7),
+    DynamicTemperature(0.5, 1.5),
+    DynamicTemperature(0.5, 1.5, exponent=2.0),
+    Quadratic(0.3),
+    Quadratic(0.3, curve=2.0),
+    Uniform(),
+    Coverage(0.3),
+    LogitBias(((0, 1.0), (2, -2.0))),
+    Repetition(1.4),
+    Repetition(1.4, scope="generated", last=2),
+    Frequency(0.7),
+    Presence(0.7),
+    Dry(0.8, base=1.75, allowed=1),
+    Dry(0.8, base=1.75, allowed=1, breakers=(1,), scope="generated"),
+    sharpen,
+)
+
+# Gates that keep a head in the model's own order: in parallel they collapse to the strictest.
+HEADS: tuple[Operator, ...] = (
+    Epsilon(0.2),
+    Eta(0.2),
+    MinP(0.3),
+    TopA(0.7),
+    PLess(),
+    PLess(normalised=True),
+    TopNSigma(0.7),
+    TopNSigma(0.7, ddof=1),
+    TopK(2),
+    TopK(2, ties="keep"),
+    TopP(0.7),
+    TopP(0.7, boundary="exceed"),
+    TailFree(0.5),
+    TopH(0.6),
+    TopH(0.6, form="partial"),
+    TopH(0.6, form="partial", first=3),
+    EntropyBudget(0.5),
+)
+
+OTHER_GATES: tuple[Operator, ...] = (
+    Epsilon(0.9, fallback="live"),
+    Typical(0.5),
+    Typical(0.5, boundary="exceed", ties="keep"),
+    Objective(MassVersusSize(0.5)),
+    Objective(MassUnderEntropy(0.5), exact=2, pool=3),
+    Objective(smallest),
+    Ban((1,)),
+    Mask(alternate),
+    MinThinking(2, end=3),
+)
+
+ACTIONS: tuple[Operator, ...] = (
+    Greedy(),
+    Temperature(0),
+    ForcePrefix((1, 0)),
+    MaxThinking(2, end=(3,)),
+    MaxThinking(1, end=(2, 3)),
+    MinThinking(2, end=3, instead=(0, 1)),
+)
+
+STATEFUL: tuple[Operator, ...] = (
+    Mirostat(tau=1.0, eta=0.5),
+    Mirostat(tau=1.0, eta=0.5, surprise="model"),
+    MirostatV1(tau=1.0, eta=0.5, first=3),
+    MirostatV1(tau=1.0, eta=0.5, surprise="model"),
+    AdaptiveP(0.4, decay=0.5),
+)
+
+COMPOSED: tuple[Operator, ...] = (
+    Chain(),
+    Chain(Temperature(0.7), TopK(3), TopP(0.9)),
+    Chain(TopP(0.9), TopK(3), Temperature(0.7)),
+    Chain(Repetition(1.3), Dry(0.5, allowed=1), MaxThinking(3, end=(3,)), Mirostat(tau=1.0, eta=0.5)),
+    Parallel(TopK(3), TopP(0.8), MinP(0.1)),
+    Chain(Temperature(2.0), Parallel(TopP(0.6), Typical(0.6), reference="logits")),
+    Parallel(Typical(0.2), TopK(1), fallback="live"),
+    Parallel(Mirostat(tau=1.0, eta=0.5), TopK(3)),
+    Fallback(Epsilon(0.6), TopP(0.5)),
+    Xtc(0.5, 0.2),
+    Xtc(0.3, 0.1, protect=(3,), then=Temperature(0.5)),
+    Mixture((Temperature(0.5), TopK(1), Temperature(2.0)), (0.5, 0.2, 0.3)),
+    Mixture((Temperature(0.5), TopK(2)), (0.5, 0.5), per="token"),
+    Mixture((Greedy(), Chain(Temperature(1.5), Mirostat(tau=1.0, eta=0.5)), ForcePrefix((0,))), (0.3, 0.5, 0.2)),
+    vllm(temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, repetition_penalty=1.2, min_tokens=1, eos=3),
+    sglang(temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, frequency_penalty=0.3),
+    sglang(temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, backend="flashinfer"),
+    transformers(temperature=0.7, top_h=0.9, top_k=3, top_p=0.9, typical_p=0.95, eta_cutoff=0.01),
+    llama_cpp(temp=0.7, top_k=3, typ_p=0.95, min_p=0.05, xtc_probability=0.4, dry=Dry(0.5, allowed=1)),
+    llama_cpp(temp=0.7, mirostat=Mirostat(tau=1.0)),
+    llama_cpp(dynatemp_range=0.5, top_n_sigma=1.5, adaptive_p=AdaptiveP(0.5)),
+)
+
+GATES = HEADS + OTHER_GATES
+OPERATORS = WEIGHTS + GATES + ACTIONS + STATEFUL + COMPOSED
+DRAWS = (InverseCDF(), GumbelMax())
+METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, Tokens(), Tokens(prompt=True), Calls())
