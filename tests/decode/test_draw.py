@@ -1,0 +1,92 @@
+"""The record of a draw, and the errors of a step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ramify.decode import Chain, Draw, Epsilon, Greedy, Side, Temperature, TokenMeasure, TopK, step
+from ramify.errors import InvalidValue
+from ramify.keys import streams
+from ramify.types import Key
+from tests.methods import DRAWS
+from tests.oracle import WORKED
+
+STREAM = streams([Key("r", "q", 0), Key("r", "q", 1)])
+LOGITS = np.log(np.array([WORKED, WORKED[::-1]]))
+
+
+@pytest.mark.parametrize("draw", DRAWS, ids=repr)
+def test_every_draw_records_what_its_kernel_was(draw: Draw) -> None:
+    operator = Chain(Temperature(0.5), TopK(3))
+    drawn, after = step(operator, LOGITS, Side.start(operator, [(), ()]), STREAM, draw=draw, top=2)
+    for row in range(2):
+        token, p = int(drawn.token[row]), np.exp(LOGITS[row])
+        cold = np.sort(p**2)[::-1][:3].sum()
+        assert drawn.logprob[row] == pytest.approx(math.log(p[token]))
+        assert drawn.log_q[row] == pytest.approx(math.log(p[token] ** 2 / cold))
+        assert drawn.rank[row] == 1 + (p > p[token]).sum()
+        assert drawn.support[row] == 3
+        assert not drawn.fallback[row]
+        assert not drawn.forced[row]
+    assert drawn.top_ids.tolist() == [[0, 1], [5, 4]]
+    assert np.exp(drawn.top_logprobs) == pytest.approx(np.array([[0.35, 0.25], [0.35, 0.25]]))
+    assert after.tokens.tolist() == drawn.token[:, None].tolist()
+
+
+def test_a_fallback_is_recorded_with_the_draw() -> None:
+    drawn, _ = step(Epsilon(0.3), LOGITS, Side.start(Epsilon(0.3), [(), ()]), STREAM)
+    assert drawn.fallback.tolist() == [False, False]
+    drawn, _ = step(Epsilon(0.4), LOGITS, Side.start(Epsilon(0.4), [(), ()]), STREAM)
+    assert drawn.fallback.tolist() == [True, True]
+    assert drawn.support.tolist() == [1, 1]
+
+
+def test_a_given_token_is_scored_and_an_impossible_one_has_log_q_minus_infinity() -> None:
+    side = Side.start(TopK(2), [(), ()])
+    drawn, _ = step(TopK(2), LOGITS, side, STREAM, given=np.array([1, 0]))
+    assert drawn.token.tolist() == [1, 0]
+    assert drawn.log_q.tolist() == pytest.approx([math.log(0.25 / 0.6), -math.inf])
+    drawn, _ = step(Greedy(), LOGITS, side, STREAM, given=np.array([0, 0]))
+    assert drawn.log_q.tolist() == [0.0, -math.inf]
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        (np.array([[0.0, np.nan], [0.0, 0.0]]), "logits hold NaN"),
+        (np.array([[0.0, np.inf], [0.0, 0.0]]), r"logits hold \+inf"),
+        (np.array([[0.0, 0.0], [-np.inf, -np.inf]]), "no live token"),
+        (np.zeros((2, 0)), "logits.shape"),
+        (np.zeros((2, 3), dtype=np.int64), "logits.dtype = int64"),
+    ],
+)
+def test_bad_logits_say_what_is_wrong(logits: np.ndarray, message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        step(Chain(), logits, Side.start(Chain(), [(), ()]), STREAM)
+
+
+def test_bad_shapes_say_what_is_wrong() -> None:
+    with pytest.raises(InvalidValue, match=r"use \[B, V\] and \[B, 4\]"):
+        step(Chain(), LOGITS, Side.start(Chain(), [(), ()]), STREAM[:1])
+    with pytest.raises(InvalidValue, match=r"side\.tokens\.shape = \(1, 0\)"):
+        TokenMeasure.of(LOGITS, Side.start(Chain(), [()]))
+
+
+def test_half_precision_logits_are_worked_on_in_single() -> None:
+    assert TokenMeasure.of(LOGITS.astype(np.float16)).log_weight.dtype == np.float32
+
+
+def test_large_rows_draw_the_same_alone_and_in_a_batch() -> None:
+    logits = np.random.default_rng(0).normal(size=(3, 20_000)).astype(np.float32)
+    keys = streams(Key("large", "q", i) for i in range(3))
+    for operator in (Chain(), TopK(50), Temperature(0.3)):
+        for draw in DRAWS:
+            together, _ = step(operator, logits, Side.start(operator, [()] * 3), keys, draw=draw, top=3)
+            for i in range(3):
+                part = slice(i, i + 1)
+                alone, _ = step(operator, logits[part], Side.start(operator, [()]), keys[part], draw=draw, top=3)
+                for mine, theirs in zip(together, alone, strict=True):
+                    assert np.array_equal(mine[part], theirs)
