@@ -7,7 +7,9 @@ and ``head`` finds its cut in a histogram of 16-bit digits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -79,12 +81,13 @@ def largest(values: Array, m: int) -> tuple[Array, Array]:
     xp, size = namespace(values), values.shape[-1]
     m = min(m, size)
     if m == 0:
-        ids = xp.zeros((*values.shape[:-1], 0), dtype=xp.int64, device=values.device)
-    elif xp is np and 8 * m < size:
-        rows = [_largest_row(row, m) for row in values.reshape(-1, size)]
-        ids = np.stack(rows).reshape(*values.shape[:-1], m)
-    else:
-        ids = xp.argsort(-values, axis=-1, stable=True)[..., :m]
+        return values[..., :0], xp.zeros((*values.shape[:-1], 0), dtype=xp.int64, device=values.device)
+    if xp is np and 8 * m < size:
+        rows = values.reshape(-1, size)
+        ids = np.stack([_largest_row(row, m) for row in rows])
+        found, shape = rows[np.arange(len(rows))[:, None], ids], (*values.shape[:-1], m)
+        return found.reshape(shape), ids.reshape(shape)
+    ids = xp.argsort(-values, axis=-1, stable=True)[..., :m]
     return xp.take_along_axis(values, ids, axis=-1), ids
 
 
@@ -123,6 +126,10 @@ def head(score: Array, mass: Array | None, budget: Array, *, closed: bool = Fals
     ids = xp.argsort(-score, axis=-1, stable=True)
     ordered = xp.ones_like(score) if mass is None else xp.take_along_axis(mass, ids, axis=-1)
     kept = _within(_before(ordered), xp.asarray(budget)[..., None], closed)
+    if xp is np:
+        keep = np.empty(math.prod(score.shape), dtype=bool)  # written everywhere: ids are a permutation of each row
+        keep[(np.arange(keep.size // size) * size)[:, None] + ids.reshape(-1, size)] = kept.reshape(-1, size)
+        return keep.reshape(score.shape)
     return xp.take_along_axis(kept, xp.argsort(ids, axis=-1), axis=-1)
 
 
@@ -187,7 +194,7 @@ def pick(weight: Array, u: Array) -> Array:
     xp, size = namespace(weight), weight.shape[-1]
     if size <= 2 * SHORT:
         return _passes(weight, u * xp.sum(weight, axis=-1, dtype=xp.float64))[0]
-    width = int(size**0.5)
+    width = _block_width(size)
     if size % width:
         padding = xp.zeros((*weight.shape[:-1], -size % width), dtype=weight.dtype, device=weight.device)
         weight = xp.concat([weight, padding], axis=-1)
@@ -196,6 +203,13 @@ def pick(weight: Array, u: Array) -> Array:
     block, short = _passes(sums, u * xp.sum(sums, axis=-1))
     inside = xp.take_along_axis(blocks, block[..., None, None], axis=-2)[..., 0, :]
     return block * width + _passes(inside, short)[0]
+
+
+@cache
+def _block_width(size: int) -> int:
+    """About the square root; a divisor near it where there is one, so that nothing has to be padded."""
+    root = int(size**0.5)
+    return next((width for width in range(root, root // 8, -1) if size % width == 0), root)
 
 
 def _passes(weight: Array, amount: Array) -> tuple[Array, Array]:

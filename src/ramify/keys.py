@@ -13,7 +13,6 @@ truncated, resumed, re-batched or re-ordered run draws the same numbers. The lay
 from __future__ import annotations
 
 import hashlib
-import math
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -78,13 +77,15 @@ def uniform(stream: np.ndarray, step: Any = 0, index: Any = 0) -> np.ndarray:
     >>> uniform(streams([Key("run", "q1", 0, "draw")]), step=[0, 1]).round(6).tolist()
     [0.877641, 0.207214]
     """
-    shape = np.broadcast_shapes(stream.shape[:-1], np.shape(step), np.shape(index))
-    words: Any = [index, step, *(stream[..., i] for i in (2, 3, 0, 1))]
-    if math.prod(shape) == 1:  # one draw: Python's integers are faster than arrays of one
-        words = [int(np.asarray(word).item()) for word in words]
+    place, step, index = stream[..., 0], np.asarray(step), np.asarray(index)
+    if stream.size == 4 and step.size == 1 and index.size == 1:  # one draw: Python's integers beat arrays of one
+        shape = max(place.shape, step.shape, index.shape, key=len)
+        k0, k1, c2, c3 = stream.ravel().tolist()
+        a, b, *_ = philox((index.item(), step.item(), c2, c3), (k0, k1))
     else:
-        words = [np.asarray(word, dtype=np.uint64) for word in words]
-    a, b, *_ = philox((words[0], words[1], words[2], words[3]), (words[4], words[5]))
+        shape = np.broadcast_shapes(place.shape, step.shape, index.shape)
+        k0, k1, c2, c3 = (stream[..., word].astype(np.uint64) for word in range(4))
+        a, b, *_ = philox((index.astype(np.uint64), step.astype(np.uint64), c2, c3), (k0, k1))
     bits = np.asarray(((a >> 5) << 26) | (b >> 6), dtype=np.float64)
     # The top cell's midpoint rounds up to 1.0 in double precision; its left neighbour is the honest value.
     return np.minimum((bits + 0.5) * 2.0**-53, 1.0 - 2.0**-53).reshape(shape)

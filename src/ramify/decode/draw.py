@@ -13,7 +13,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ramify.arrays import Array, at, count, join_rows, largest, namespace, pick, to_numpy
+from ramify.decode.action import Greedy
+from ramify.decode.compose import Chain
+from ramify.decode.head import EntropyBudget, TailFree, TopH, TopK, TopP, Typical
+from ramify.decode.level import Epsilon, Eta, MinP, PLess, TopA, TopNSigma
 from ramify.decode.measure import NONE, Operator, Side, TokenMeasure, settle
+from ramify.decode.weights import Coverage, DynamicTemperature, Quadratic, Temperature, Uniform
 from ramify.describe import method
 from ramify.errors import InvalidValue
 from ramify.keys import gumbel, uniform
@@ -22,6 +27,14 @@ __all__ = ["Draw", "Drawn", "GumbelMax", "InverseCDF", "step"]
 
 SMALL = (
     4096  # vocabularies up to this are drawn from as they stand; in larger ones each row is reduced to its survivors
+)
+
+
+# Operators that look at weights and never at a token's id: what is left of a chain of them may run on survivors alone.
+WEIGHTS_ONLY = (
+    *(Temperature, DynamicTemperature, Quadratic, Uniform, Coverage, Greedy),
+    *(Epsilon, Eta, MinP, TopA, PLess, TopNSigma),
+    *(TopK, TopP, Typical, TailFree, TopH, EntropyBudget),
 )
 
 
@@ -107,47 +120,71 @@ def step(
 
 
 def _decode(
-    operator: Operator,
-    raw: TokenMeasure,
-    stream: np.ndarray,
-    draw: Draw,
-    given: Array,
-    appended: Array,
-    top: int,
+    operator: Operator, raw: TokenMeasure, stream: np.ndarray, draw: Draw, given: Array, appended: Array, top: int
 ) -> tuple[Drawn, dict[Any, Any]]:
     xp = namespace(raw.logits)
-    measure = operator(raw)
-    forced = measure.forced != NONE
-    final, ids = _survivors(measure)
-    column = draw(final, ids, stream, to_numpy(raw.side.length))
-    token = xp.where(forced, measure.forced, column if ids is None else ids[column])
-    token = xp.where(given == NONE, token, given)
+    wide, final, ids = _propose(operator, raw)
+    chosen = draw(final, ids, stream, to_numpy(raw.side.length))
+    if ids is None:
+        proposed, late = chosen, final.forced
+    else:
+        proposed, late = ids[chosen], np.where(final.forced == NONE, NONE, ids[final.forced])
+    action = xp.where(wide.forced == NONE, late, wide.forced)
+    forced = action != NONE
+    token = xp.where(given == NONE, xp.where(forced, action, proposed), given)
 
-    log_q = xp.where(at(measure.live, token), at(measure.log_weight, token) - final.log_total[..., 0], -xp.inf)
-    log_q = xp.where(forced, xp.where(token == measure.forced, 0.0, -xp.inf), log_q)
+    column = token if ids is None else np.minimum(np.searchsorted(ids, token), len(ids) - 1)
+    possible = at(final.live, column) & (True if ids is None else ids[column] == token)
+    log_q = xp.where(possible, at(final.log_weight, column) - final.log_total[..., 0], -xp.inf)
+    log_q = xp.where(forced, xp.where(token == action, 0.0, -xp.inf), log_q)
     alternatives, top_ids = largest(raw.energy, top)
     drawn = Drawn(
         token=token,
         logprob=at(raw.logits, token) - raw.log_total[..., 0],
         log_q=xp.where(appended, xp.nan, log_q),
         rank=_rank(raw.logits, token),
-        support=xp.where(forced, 1, measure.support),
-        fallback=measure.fallback,
+        support=xp.where(forced, 1, final.support),
+        fallback=final.fallback,
         forced=forced,
         top_ids=top_ids,
         top_logprobs=alternatives - raw.log_total,
     )
-    return drawn, settle(measure, token, ~appended)
+    return drawn, settle(wide, token, possible & ~forced & ~appended)
 
 
-def _survivors(measure: TokenMeasure) -> tuple[TokenMeasure, np.ndarray | None]:
-    """The measure on its live columns alone, where that is one long row with dead ones; and the columns' ids."""
-    rows, size = measure.live.shape
-    if size <= SMALL or rows > 1 or not isinstance(measure.live, np.ndarray) or measure.support[0] == size:
-        return measure, None
-    ids = np.flatnonzero(measure.live[0])
-    log_weight = measure.log_weight[:, ids]
-    return dataclasses.replace(measure, log_weight=log_weight, live=np.ones(log_weight.shape, dtype=bool)), ids
+def _propose(operator: Operator, raw: TokenMeasure) -> tuple[TokenMeasure, TokenMeasure, np.ndarray | None]:
+    """Apply an operator: (the measure over the vocabulary, the measure to draw from, the token ids of its columns).
+
+    The two are one, and the ids None, unless this is one long row that some operator cut down, and what is left of the
+    chain looks at weights alone: then that runs on the survivors only. The proposal is the same, and so is every row's
+    arithmetic in whatever batch it comes, because ``step`` works on long rows one at a time.
+    """
+    measure, rest = raw, _in_sequence(operator)
+    long = isinstance(raw.live, np.ndarray) and raw.live.shape[-1] > SMALL and raw.live.shape[0] == 1
+    while rest:
+        measure, rest = rest[0](measure), rest[1:]
+        if long and measure.support[0] < raw.live.shape[-1] and all(isinstance(each, WEIGHTS_ONLY) for each in rest):
+            ids = np.flatnonzero(measure.live[0])
+            final = dataclasses.replace(
+                measure,
+                logits=measure.logits[:, ids],
+                log_weight=measure.log_weight[:, ids],
+                live=np.ones((1, len(ids)), dtype=bool),
+                forced=np.full(1, NONE),
+            )
+            for each in rest:
+                final = each(final)
+            return measure, final, ids
+    return measure, measure, None
+
+
+def _in_sequence(operator: Any) -> tuple[Any, ...]:
+    """The operators of nested chains, one after another."""
+    if isinstance(operator, Chain):
+        return tuple(part for each in operator.operators for part in _in_sequence(each))
+    if isinstance(operator, TopH) and operator.first is not None:
+        return TopK(operator.first), TopH(operator.alpha, operator.form)
+    return (operator,)
 
 
 def _rank(logits: Array, token: Array) -> Array:

@@ -153,10 +153,10 @@ class TopH:
         require(self.first is None or self.first >= 1, "TopH.first", self.first, "use None or an integer >= 1")
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
-        if self.alpha == 1 and self.first is None:
-            return measure
         if self.first is not None:
-            measure = TopK(self.first)(measure)
+            return TopH(self.alpha, self.form)(TopK(self.first)(measure))
+        if self.alpha == 1:
+            return measure
         if self.form == "head":
             keep = entropy_head(measure, self.alpha * measure.entropy)
         else:

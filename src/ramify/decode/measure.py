@@ -266,12 +266,13 @@ def begin(operator: Any, rows: int) -> dict[Any, Any]:
     return state
 
 
-def settle(measure: TokenMeasure, token: Array, rows: Array | bool = True) -> dict[Any, Any]:
-    """The operators' state after ``token [...]`` came in ``rows``. A token that was not drawn changes none."""
+def settle(measure: TokenMeasure, token: Array, drawn: Array | None = None) -> dict[Any, Any]:
+    """The operators' state after ``token [...]`` came. Where it was not ``drawn`` (forced, impossible) none changes."""
     xp = namespace(measure.forced)
     state = dict(measure.side.state)
+    if measure.stakes and drawn is None:
+        drawn = (measure.forced == NONE) & at(measure.live, token)
     for operator, stake in measure.stakes:
-        drawn = (measure.forced == NONE) & at(measure.live, token) & rows
         old = measure.state(operator)
         state[operator] = _choose(xp, drawn, operator.settle(old, stake, token), old)
     return state
