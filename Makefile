@@ -5,8 +5,8 @@ BIN    := $(VENV)/bin
 
 .PHONY: demo test lint bench soak clean
 
-demo: $(VENV)/demo.stamp            ## decode on an exactly enumerable model, and check the frequencies
-	$(BIN)/python -m ramify.demo
+demo: $(VENV)/demo.stamp            ## decode on a model small enough to enumerate
+	$(BIN)/python examples/decoding.py
 
 test: lint                          ## lint, types, then every test and doctest
 	$(BIN)/pytest -n 2
