@@ -38,8 +38,9 @@ Sorted = Callable[[np.ndarray], np.ndarray]  # log-weights of the live tokens ->
 
 
 def norm(x: np.ndarray) -> np.ndarray:
-    w: np.ndarray = np.exp(x - x.max())
-    return w / w.sum()
+    w = np.exp(x - x.max())
+    normalised: np.ndarray = w / w.sum()
+    return normalised
 
 
 def entropy(p: np.ndarray) -> float:
