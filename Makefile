@@ -22,6 +22,7 @@ bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each pri
 
 soak: $(VENV)/test.stamp            ## the long tests that would not fit a ten-minute CI
 	$(BIN)/pytest -n 2 -m soak
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/test_laws.py tests/test_describe.py tests/test_arrays.py tests/decode
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

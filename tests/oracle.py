@@ -60,6 +60,7 @@ def logit_rows(draw: st.DrawFn, max_rows: int = 4, max_size: int = 12) -> np.nda
     value = st.one_of(
         st.sampled_from([0.0, 1.0, -1.0, 2.5]),  # ties
         st.floats(-30, 30, allow_nan=False, width=32),
+        st.sampled_from([-1e4, 1e4, 700.0, -800.0]),
         st.just(-math.inf),
     )
     table = np.array(draw(st.lists(st.lists(value, min_size=size, max_size=size), min_size=rows, max_size=rows)))

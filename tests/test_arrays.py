@@ -90,6 +90,18 @@ def test_pick_never_takes_an_entry_without_weight(size: int) -> None:
         assert second in (1, size - 1)
 
 
+def test_pick_stays_on_weight_when_block_sums_round() -> None:
+    weight = np.zeros(600)
+    weight[0], weight[25], weight[48] = 0.1, 0.2, 0.3
+    assert int(pick(weight, np.array(0.16666666666666669))) in (0, 25)
+
+
+def test_no_rows_are_no_trouble() -> None:
+    empty = np.zeros((0, 5_000))
+    assert largest(empty, 3)[0].shape == (0, 3)
+    assert head(empty, None, 3).shape == (0, 5_000)
+
+
 def test_at_and_count_and_rows() -> None:
     values = np.arange(24).reshape(2, 3, 4)
     assert (at(values, np.array([[0, 1, 2], [3, 2, 1]])) == [[0, 5, 10], [15, 18, 21]]).all()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.decode import Chain, LogitBias, Mask, Mixture, TopK, TopP
+from ramify.decode import Chain, LogitBias, Mask, Mixture, TokenMeasure, TopK, TopP
 from ramify.describe import describe, parse, restore, text
 from ramify.errors import InvalidValue, ParseError
 from tests import methods
@@ -45,6 +45,7 @@ def test_infinity_and_signs_are_read() -> None:
 
 
 def test_qualified_names_and_lists_are_read() -> None:
+    assert parse("ramify.decode.TopK(1)", modules=[methods]) == TopK(1)
     assert parse("decode.Mixture([decode.TopK(1), TopP(0.5)], [0.5, 0.5])") == Mixture((TopK(1), TopP(0.5)), (0.5, 0.5))
 
 
@@ -78,6 +79,14 @@ def test_a_function_is_found_only_in_a_module_handed_in() -> None:
         ("f'{1}'", "nothing else is read"),
         ("b'bytes'", "nothing else is read"),
         ("TopP(**{'p': 0.9})", "write the fields out"),
+        ("TopK(k=1, k=2)", "TopK is given k twice"),
+        ("1" + "+1" * 900, "nothing else is read|is not an expression"),
+        ("a" + ".b" * 400 + "(1)", "is not a name"),
+        ("Tabular(('a',), (((),),), 0)", "Tabular"),
+        ("TopP(0x" + "f" * 5000 + ")", "TopP"),
+        ("Leaf(1, 2, 3, 4, 5, 6, 7, 8, 9)", "is not a name of ramify"),
+        ("os.path.TopK(1)", "is not a name of ramify"),
+        ("Mask('ramify.decode.history:_shift')", "is no function of"),
         ("Chain(*(1, 2))", "nothing else is read"),
         ("-'x'", "only numbers take"),
         ("-True", "only numbers take"),
@@ -106,6 +115,7 @@ def test_the_reader_never_fails_in_another_way(source: str) -> None:
 @pytest.mark.parametrize(
     "form",
     [
+        {"method": "Chain", "arguments": 5},
         {"method": 3},
         {"method": "TopPP"},
         {"method": "TopP", "q": 1},
@@ -120,5 +130,12 @@ def test_bad_json_is_refused(form: object) -> None:
 
 
 def test_values_without_a_name_are_refused_when_described() -> None:
-    with pytest.raises(InvalidValue, match="fields are numbers"):
-        text(Chain(len))  # type: ignore[arg-type]
+    def local(measure: TokenMeasure) -> TokenMeasure:
+        return measure
+
+    for nameless in (len, lambda measure: measure, local):
+        with pytest.raises(InvalidValue, match=r"has no (text|JSON) form"):
+            text(Chain(nameless))  # type: ignore[arg-type]
+        with pytest.raises(InvalidValue, match=r"has no (text|JSON) form"):
+            describe(Chain(nameless))  # type: ignore[arg-type]
+        assert repr(Chain(nameless)).startswith("Chain(")  # type: ignore[arg-type]

@@ -57,6 +57,13 @@ def test_length_prefixes_keep_neighbours_apart() -> None:
 def test_a_sample_out_of_range_names_itself() -> None:
     with pytest.raises(InvalidValue, match=r"Key\.sample = -1"):
         digest(Key("r", "q", -1))
+    with pytest.raises(InvalidValue, match=r"Key\.sample = 1\.5"):
+        digest(Key("r", "q", 1.5))  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"Key\.run = 1"):
+        digest(Key(1, "q", 0))  # type: ignore[arg-type]
+    for step in (-1, 2**32, np.array([0, -1])):
+        with pytest.raises(InvalidValue, match=r"step = .*use integers in \[0, 2\*\*32\)"):
+            uniform(streams([Key("r", "q", 0)]), step)
 
 
 @given(st.permutations(range(6)), st.integers(0, 2**31), st.integers(0, 2**31))

@@ -14,7 +14,6 @@ from ramify.arrays import Array
 from ramify.decode import (
     Chain,
     Draw,
-    Mixture,
     Operator,
     Parallel,
     Side,
@@ -46,7 +45,7 @@ def measures(data: st.DataObject, dtype: type = np.float64, **shape: int) -> Tok
 def test_an_operator_never_enlarges_the_support_and_always_leaves_mass(operator: Operator, data: st.DataObject) -> None:
     before = measures(data, dtype=data.draw(st.sampled_from([np.float32, np.float64])))
     after = operator(before)
-    forcing = isinstance(operator, Mixture)  # may give mass to tokens that only some configurations force
+    forcing = "Mixture" in text(operator)  # may give mass to tokens that only some configurations force
     assert forcing or not (after.live & ~before.live).any()
     assert (after.support >= 1).all()
     assert np.isfinite(after.peak).all()
@@ -158,7 +157,7 @@ def test_laws_hold_on_150_000_tokens(operator: Operator, shape: str) -> None:
     history = Side(rng.integers(0, 150_000, (1, 50)), rng.integers(0, 150_000, (1, 20)))
     before = TokenMeasure.of(logits, history)
     after = operator(before)
-    assert not (after.live & ~before.live).any() or isinstance(operator, Mixture)
+    assert not (after.live & ~before.live).any() or "Mixture" in text(operator)
     assert abs(float(after.probs.sum()) - 1) < 1e-6
     drawn, _ = step(operator, logits, history, streams([Key("large", shape, 0)]))
     token = int(drawn.token[0])

@@ -70,13 +70,16 @@ def test_a_ledger_is_a_value() -> None:
         (lambda: Ledger("", Tokens()), r"Ledger\.unit = ''"),
         (lambda: Ledger("tokens", Tokens(), -1), r"Ledger\.limit = -1"),
         (lambda: Ledger("tokens", Tokens(), float("nan")), r"Ledger\.limit = nan"),
+        (lambda: Ledger("tokens", Tokens(), 10, spent=Spent(50)), "spend at most the limit of 10"),
+        (lambda: Ledger("tokens", Tokens(), 10, spent=Spent(-1)), "use amounts >= 0"),
+        (lambda: Ledger("tokens", lambda _: float("inf")).admits(Work()), "returns a finite amount"),
         (lambda: Work(generated=-1), r"Work\.generated = -1"),
         (lambda: Work(seconds=float("inf")), r"Work\.seconds = inf"),
         (
             lambda: Ledger("tokens", Tokens()).charge("think", Work()),  # type: ignore[arg-type]
             "use one of generate, signal, control, decide",
         ),
-        (lambda: Ledger("tokens", lambda _: -1.0).admits(Work()), "returns an amount >= 0"),
+        (lambda: Ledger("tokens", lambda _: -1.0).admits(Work()), "returns a finite amount >= 0"),
     ],
 )
 def test_bad_budgets_name_the_field(make: object, message: str) -> None:

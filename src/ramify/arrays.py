@@ -24,6 +24,7 @@ __all__ = [
     "largest",
     "namespace",
     "pick",
+    "place",
     "take_rows",
     "to_numpy",
 ]
@@ -82,7 +83,7 @@ def largest(values: Array, m: int) -> tuple[Array, Array]:
     m = min(m, size)
     if m == 0:
         return values[..., :0], xp.zeros((*values.shape[:-1], 0), dtype=xp.int64, device=values.device)
-    if xp is np and 8 * m < size:
+    if xp is np and 8 * m < size and values.size:
         rows = values.reshape(-1, size)
         ids = np.stack([_largest_row(row, m) for row in rows])
         found, shape = rows[np.arange(len(rows))[:, None], ids], (*values.shape[:-1], m)
@@ -118,14 +119,14 @@ def head(score: Array, mass: Array | None, budget: Array, *, closed: bool = Fals
     [False, True, False, True]
     """
     xp, size = namespace(score), score.shape[-1]
-    if xp is np and size > 8 * SHORT:
+    if xp is np and size > 8 * SHORT and score.size:
         budgets = np.broadcast_to(budget, score.shape[:-1]).reshape(-1)
         masses = [None] * budgets.size if mass is None else mass.reshape(-1, size)
         rows = zip(score.reshape(-1, size), masses, budgets, strict=True)
         return np.stack([_head_row(*row, closed) for row in rows]).reshape(score.shape)
     ids = xp.argsort(-score, axis=-1, stable=True)
     ordered = xp.ones_like(score) if mass is None else xp.take_along_axis(mass, ids, axis=-1)
-    kept = _within(_before(ordered), xp.asarray(budget)[..., None], closed)
+    kept = _within(_before(ordered), xp.asarray(budget, device=score.device)[..., None], closed)
     if xp is np:
         keep = np.empty(math.prod(score.shape), dtype=bool)  # written everywhere: ids are a permutation of each row
         keep[(np.arange(keep.size // size) * size)[:, None] + ids.reshape(-1, size)] = kept.reshape(-1, size)
@@ -222,7 +223,8 @@ def _passes(weight: Array, amount: Array) -> tuple[Array, Array]:
     if xp.any(missed):  # rounding left the amount at the very end: the last entry that carries weight is the one
         last = weight.shape[-1] - 1 - xp.argmax(xp.flip(xp.astype(weight > 0, xp.int8), axis=-1), axis=-1)
         found = xp.where(missed, last, found)
-    return found, amount - (at(running, found) - at(weight, found))
+    # Never negative, or the next level would pick an entry of weight zero.
+    return found, xp.clip(amount - (at(running, found) - at(weight, found)), 0.0, None)
 
 
 def take_rows(tree: Any, rows: Any) -> Any:
@@ -232,6 +234,17 @@ def take_rows(tree: Any, rows: Any) -> Any:
     if isinstance(tree, tuple):
         return tuple(take_rows(item, rows) for item in tree)
     return tree[rows]
+
+
+def place(tree: Any, like: Array) -> Any:
+    """Every array in nested tuples and dicts, in the array library and on the device of ``like``."""
+    if isinstance(tree, dict):
+        return {name: place(item, like) for name, item in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(place(item, like) for item in tree)
+    if isinstance(like, np.ndarray):
+        return to_numpy(tree)
+    return namespace(like).asarray(tree, device=like.device)
 
 
 def join_rows(trees: Sequence[Any]) -> Any:

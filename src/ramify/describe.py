@@ -29,12 +29,13 @@ T = TypeVar("T")
 
 MAX_TEXT = 100_000  # characters; a protocol is a few hundred
 MAX_DEPTH = 50
+FORMS = "use numbers, strings, tuples, other methods, or functions at the top of a module"
 
 
 @dataclass_transform(frozen_default=True)
 def method(cls: type[T]) -> type[T]:
     """A frozen, slotted dataclass whose ``repr`` is its text form: how every method of the package is declared."""
-    cls.__repr__ = text  # type: ignore[method-assign]
+    cls.__repr__ = _shown  # type: ignore[method-assign]
     return dataclasses.dataclass(frozen=True, slots=True, repr=False, init="__init__" not in vars(cls))(cls)
 
 
@@ -48,6 +49,15 @@ def text(value: object) -> str:
     >>> text(Chain(Temperature(0.7), MinP(0.05)))
     'Chain(Temperature(t=0.7), MinP(c=0.05))'
     """
+    return _text(value, strict=True)
+
+
+def _shown(value: object) -> str:
+    """The ``repr`` of a method: its text form, or the nearest thing for a value that has none."""
+    return _text(value, strict=False)
+
+
+def _text(value: object, strict: bool) -> str:
     if value is None or isinstance(value, (bool, str)):
         return repr(value)
     if isinstance(value, Integral):
@@ -55,15 +65,15 @@ def text(value: object) -> str:
     if isinstance(value, Real):
         return repr(float(value))
     if isinstance(value, tuple):
-        return f"({', '.join(map(text, value))}{',' if len(value) == 1 else ''})"
-    if isinstance(value, FunctionType):
-        return repr(_function_name(value))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        arguments = [text(item) if name is None else f"{name}={text(item)}" for name, item in _arguments(value)]
-        return f"{type(value).__name__}({', '.join(arguments)})"
-    raise InvalidValue(
-        f"a field holds {value!r}: fields are numbers, strings, tuples, other values, or functions named in a module"
-    )
+        return f"({', '.join(_text(item, strict) for item in value)}{',' if len(value) == 1 else ''})"
+    if isinstance(value, FunctionType) and (not strict or _has_name(value)):
+        return repr(f"{value.__module__}:{value.__qualname__}")
+    if _is_method(type(value)):
+        arguments = [(name, _text(item, strict)) for name, item in _arguments(value)]
+        return f"{type(value).__name__}({', '.join(x if name is None else f'{name}={x}' for name, x in arguments)})"
+    if not strict:
+        return repr(value)
+    raise InvalidValue(f"{value!r} has no text form: {FORMS}")
 
 
 def describe(value: object) -> Any:
@@ -81,9 +91,9 @@ def describe(value: object) -> Any:
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, tuple):
         return [describe(item) for item in value]
-    if isinstance(value, FunctionType):
-        return {"function": _function_name(value)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, FunctionType) and _has_name(value):
+        return {"function": f"{value.__module__}:{value.__qualname__}"}
+    if _is_method(type(value)):
         form: dict[str, Any] = {"method": type(value).__name__}
         for name, item in _arguments(value):
             if name is None:
@@ -91,7 +101,7 @@ def describe(value: object) -> Any:
             else:
                 form[name] = describe(item)
         return form
-    raise InvalidValue(f"{value!r} has no JSON form: use numbers, strings, tuples, other values, or named functions")
+    raise InvalidValue(f"{value!r} has no JSON form: {FORMS}")
 
 
 def _arguments(value: object) -> Iterator[tuple[str | None, object]]:
@@ -109,8 +119,14 @@ def _parameters(cls: type) -> tuple[inspect.Parameter, ...]:
     return tuple(inspect.signature(cls).parameters.values())
 
 
-def _function_name(function: FunctionType) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
+def _has_name(function: FunctionType) -> bool:
+    """Whether a function can be found again by its module and name: lambdas and local functions cannot."""
+    return "." not in function.__qualname__ and "<" not in function.__qualname__
+
+
+def _is_method(cls: Any) -> bool:
+    """Whether ``method`` made this class: only such values have a text form, and only they are built from one."""
+    return vars(cls).get("__repr__") is _shown
 
 
 # ------------------------------------------------------------------------------------------------- text, JSON -> value
@@ -134,7 +150,7 @@ def parse(source: str, modules: Iterable[ModuleType] = ()) -> Any:
         tree = ast.parse(source.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ParseError(f"{_clip(source)} is not an expression: {error}") from None
-    return _Reader(modules).expression(tree.body, 0)
+    return _Reader(modules, source.strip()).expression(tree.body, 0)
 
 
 def restore(form: Any, modules: Iterable[ModuleType] = ()) -> Any:
@@ -145,6 +161,7 @@ def restore(form: Any, modules: Iterable[ModuleType] = ()) -> Any:
 @dataclasses.dataclass(frozen=True)
 class _Reader:
     modules: Iterable[ModuleType]
+    source: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "modules", tuple(self.modules))
@@ -160,21 +177,27 @@ class _Reader:
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
                 number = self.expression(operand, depth + 1)
                 if isinstance(number, bool) or not isinstance(number, (int, float)):
-                    raise ParseError(f"a sign before {_clip(ast.unparse(operand))}: only numbers take one")
+                    raise ParseError(f"a sign before {self.words(operand)}: only numbers take one")
                 return -number if isinstance(sign, ast.USub) else number
             case ast.Tuple(elts=items) | ast.List(elts=items):
                 return tuple(self.expression(item, depth + 1) for item in items)
             case ast.Call(func=function, args=positional, keywords=keywords):
-                cls = self.constructor(ast.unparse(function))
-                named = {}
+                cls = self.constructor(self.words(function))
+                named: dict[str, Any] = {}
                 for keyword in keywords:
                     if keyword.arg is None:
                         raise ParseError(f"{cls.__name__}(**...): write the fields out")
+                    if keyword.arg in named:
+                        raise ParseError(f"{cls.__name__} is given {keyword.arg} twice")
                     named[keyword.arg] = self.expression(keyword.value, depth + 1)
                 return self.build(cls, [self.expression(item, depth + 1) for item in positional], named)
         raise ParseError(
-            f"{_clip(ast.unparse(node))} is not a constructor call, a literal or a tuple of them; nothing else is read"
+            f"{self.words(node)} is not a constructor call, a literal or a tuple of them; nothing else is read"
         )
+
+    def words(self, node: ast.expr) -> str:
+        """The node as it was written. (Unparsing would recurse, and hostile text is deep.)"""
+        return _clip(ast.get_source_segment(self.source, node) or "the expression")
 
     def json(self, form: Any, depth: int) -> Any:
         if depth > MAX_DEPTH:
@@ -190,6 +213,8 @@ class _Reader:
                 return self.function(name)
             case {"method": str(name), **others}:
                 listed: Any = others.pop("arguments", [])
+                if not isinstance(listed, list):
+                    raise ParseError(f"{_clip(name)}: arguments = {_clip(repr(listed))} is not a list")
                 positional = [self.json(item, depth + 1) for item in listed]
                 named = {str(field): self.json(item, depth + 1) for field, item in others.items()}
                 return self.build(self.constructor(name), positional, named)
@@ -213,16 +238,20 @@ class _Reader:
                 bound.arguments[name] = tuple(resolved) if many else resolved[0]
         try:
             return cls(*bound.args, **bound.kwargs)
-        except TypeError as error:
-            raise ParseError(f"{cls.__name__}: {error}") from None
+        except InvalidValue:
+            raise
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise ParseError(f"{cls.__name__}: {_clip(str(error))}") from None
 
     def constructor(self, name: str) -> type:
-        """The public class of that name. Dots walk from the package: ``decode.Fallback``."""
-        *path, last = name.split(".")
-        places = [m for m in _groups() if not path or m.__name__ == ".".join(["ramify", *path])]
+        """The public class of that name. Dots walk from the package or from a module handed in: ``decode.Fallback``."""
+        *path, last = name.removeprefix("ramify.").split(".")
+        inside, handed = ".".join(["ramify", *path]), ".".join(path)
         known: dict[str, type] = {}
-        for module in [*places, *self.modules]:  # a module that was handed in has the last word
-            known |= _constructors(module)
+        for module in _groups():
+            known |= _constructors(module) if not path or module.__name__ == inside else {}
+        for module in self.modules:  # one that was handed in has the last word
+            known |= _constructors(module) if not path or module.__name__ in (inside, handed) else {}
         if last in known:
             return known[last]
         raise ParseError(f"{_clip(name)} is not a name of ramify{_closest(last, known)}")
@@ -239,8 +268,8 @@ class _Reader:
         except ImportError:
             raise ParseError(f"{_clip(name)}: there is no module {module_name}") from None
         found = getattr(module, attribute, None)
-        if not isinstance(found, FunctionType) or found.__module__ != module_name:
-            functions = [n for n, item in vars(module).items() if isinstance(item, FunctionType)]
+        functions = [n for n in _public(module) if isinstance(getattr(module, n), FunctionType)]
+        if attribute not in functions or not isinstance(found, FunctionType) or found.__module__ != module_name:
             raise ParseError(f"{_clip(name)} is no function of {module_name}{_closest(attribute, functions)}")
         return found
 
@@ -261,11 +290,15 @@ def _groups() -> tuple[ModuleType, ...]:
     return tuple(found)
 
 
+def _public(module: ModuleType) -> Sequence[str]:
+    names: Sequence[str] = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+    return names
+
+
 def _constructors(module: ModuleType) -> dict[str, type]:
-    """The public dataclasses of a module, by name."""
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
-    found = {name: getattr(module, name) for name in names}
-    return {name: cls for name, cls in found.items() if isinstance(cls, type) and dataclasses.is_dataclass(cls)}
+    """The public methods of a module, by name."""
+    found = {name: getattr(module, name) for name in _public(module)}
+    return {name: cls for name, cls in found.items() if isinstance(cls, type) and _is_method(cls)}
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "require"]
+from numbers import Integral
+
+__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "is_whole", "require"]
 
 
 class RamifyError(Exception):
@@ -30,3 +32,12 @@ def require(ok: object, field: str, value: object, remedy: str) -> None:
     """
     if not ok:
         raise InvalidValue(f"{field} = {value!r}: {remedy}")
+
+
+def is_whole(value: object, least: int = 0) -> bool:
+    """Whether a value is an integer (a bool is not) and at least ``least``.
+
+    >>> is_whole(3, 1), is_whole(2.5), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least

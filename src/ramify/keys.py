@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify.errors import require
+from ramify.errors import is_whole, require
 from ramify.types import Key
 
 __all__ = ["digest", "generator", "gumbel", "permutation", "philox", "streams", "uniform"]
@@ -36,7 +36,9 @@ def digest(key: Key) -> bytes:
     >>> digest(Key("run", "q1", 0, "draw")).hex()
     '8699c927403d1a3ef99197d3c80b070c'
     """
-    require(0 <= key.sample < 2**64, "Key.sample", key.sample, "use an integer in [0, 2**64)")
+    require(is_whole(key.sample) and key.sample < 2**64, "Key.sample", key.sample, "use an integer in [0, 2**64)")
+    for name in ("run", "question", "stream"):
+        require(isinstance(getattr(key, name), str), f"Key.{name}", getattr(key, name), "use a string")
     run, question, stream = (part.encode() for part in (key.run, key.question, key.stream))
     message = b"".join(
         [
@@ -78,6 +80,9 @@ def uniform(stream: np.ndarray, step: Any = 0, index: Any = 0) -> np.ndarray:
     [0.877641, 0.207214]
     """
     place, step, index = stream[..., 0], np.asarray(step), np.asarray(index)
+    for name, word in (("step", step), ("index", index)):
+        ok = word.size == 0 or (word.min() >= 0 and word.max() < 2**32)
+        require(ok, name, word if word.size < 4 else word.min(), "use integers in [0, 2**32)")
     if stream.size == 4 and step.size == 1 and index.size == 1:  # one draw: Python's integers beat arrays of one
         shape = max(place.shape, step.shape, index.shape, key=len)
         k0, k1, c2, c3 = stream.ravel().tolist()

@@ -113,6 +113,8 @@ class Ledger:
     def __post_init__(self) -> None:
         require(self.unit, "Ledger.unit", self.unit, "name the unit that the cost function counts in")
         require(self.limit >= 0, "Ledger.limit", self.limit, "use an amount >= 0 (math.inf for no limit)")
+        require(min(self.spent) >= 0, "Ledger.spent", self.spent, "use amounts >= 0")
+        require(self.total <= self.limit, "Ledger.spent", self.spent, f"spend at most the limit of {self.limit}")
 
     @property
     def total(self) -> float:
@@ -146,5 +148,6 @@ class Ledger:
 
     def _price(self, work: Work) -> float:
         amount = self.cost(work)
-        require(amount >= 0, f"{self.cost!r}({work!r})", amount, "a cost function returns an amount >= 0")
+        ok = 0 <= amount < math.inf
+        require(ok, f"{self.cost!r}({work!r})", amount, "a cost function returns a finite amount >= 0")
         return amount

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ramify.errors import require
+from ramify.errors import is_whole, require
 
 if TYPE_CHECKING:
     from ramify.arrays import Array
@@ -64,16 +64,16 @@ class Request:
     top: int = 0  # alternatives to record at every token, from the raw model
 
     def __post_init__(self) -> None:
-        require(self.cap >= 0, "Request.cap", self.cap, "use a number of tokens >= 0")
-        require(self.top >= 0, "Request.top", self.top, "use a number of alternatives >= 0")
+        require(is_whole(self.cap), "Request.cap", self.cap, "use a number of tokens >= 0")
+        require(is_whole(self.top), "Request.top", self.top, "use a number of alternatives >= 0")
+        for name in ("prompt", "prefix"):
+            tokens = getattr(self, name)
+            ok = isinstance(tokens, tuple) and all(is_whole(token) for token in tokens)
+            require(ok, f"Request.{name}", tokens, "use a tuple of token ids >= 0")
         require(len(self.prefix) <= self.cap, "Request.cap", self.cap, "let the cap cover the prefix")
         roles = self.prefix_role
-        require(
-            roles is None or len(roles) == len(self.prefix),
-            "Request.prefix_role",
-            roles,
-            "give a role a token",
-        )
+        ok = roles is None or (len(roles) == len(self.prefix) and set(roles) <= {SAMPLED, FORCED, APPENDED})
+        require(ok, "Request.prefix_role", roles, "give each token the role 0 (sampled), 1 (forced) or 2 (appended)")
 
 
 class Top(NamedTuple):

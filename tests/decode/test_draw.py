@@ -7,7 +7,22 @@ import math
 import numpy as np
 import pytest
 
-from ramify.decode import Chain, Draw, Epsilon, Greedy, Side, Temperature, TokenMeasure, TopK, step
+from ramify.decode import (
+    Chain,
+    Draw,
+    Epsilon,
+    Greedy,
+    MinP,
+    Repetition,
+    Side,
+    Temperature,
+    TokenMeasure,
+    TopA,
+    TopK,
+    TopNSigma,
+    Typical,
+    step,
+)
 from ramify.errors import InvalidValue
 from ramify.keys import streams
 from ramify.types import Key
@@ -73,6 +88,31 @@ def test_bad_shapes_say_what_is_wrong() -> None:
         step(Chain(), LOGITS, Side.start(Chain(), [(), ()]), STREAM[:1])
     with pytest.raises(InvalidValue, match=r"side\.tokens\.shape = \(1, 0\)"):
         TokenMeasure.of(LOGITS, Side.start(Chain(), [()]))
+
+
+def test_masks_by_the_lowest_number_are_dead() -> None:
+    masked = np.array([[0.0, np.finfo(np.float32).min, 1.0]], dtype=np.float32)
+    for operator in (Chain(), Temperature(0.6), TopNSigma(1.0), Repetition(1.2)):
+        assert operator(TokenMeasure.of(masked)).live[0, 1] == np.False_
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4, -1e4])
+def test_level_gates_do_not_see_a_shift_of_the_logits(shift: float) -> None:
+    row = np.array([0.0, -710 / 1024, -1.5, -3.0], dtype=np.float32)
+    for gate in (MinP(0.5), Epsilon(0.1), TopA(0.5), Typical(0.6)):
+        moved = gate(TokenMeasure.of((row + np.float32(shift)).astype(np.float32)))
+        assert moved.live.tolist() == gate(TokenMeasure.of(row)).live.tolist()
+
+
+def test_given_tokens_are_checked() -> None:
+    for token in (-2, 6):
+        with pytest.raises(InvalidValue, match=f"given = {token}"):
+            step(Chain(), LOGITS, Side.start(Chain(), [(), ()]), STREAM, given=np.array([0, token]))
+
+
+def test_a_given_token_against_the_action_is_not_recorded_as_forced() -> None:
+    drawn, _ = step(Greedy(), LOGITS, Side.start(Greedy(), [(), ()]), STREAM, given=np.array([0, 0]))
+    assert drawn.forced.tolist() == [True, False]
 
 
 def test_half_precision_logits_are_worked_on_in_single() -> None:

@@ -31,6 +31,7 @@ from ramify.decode import (
     Mixture,
     Objective,
     Parallel,
+    PLess,
     Presence,
     Quadratic,
     Repetition,
@@ -45,6 +46,7 @@ from ramify.decode import (
     TopP,
     Typical,
     Xtc,
+    reweight,
 )
 from ramify.errors import InvalidValue
 from tests.oracle import WORKED, measure
@@ -54,12 +56,17 @@ def not_a_mask(side: Side, size: int) -> np.ndarray:
     return np.ones(3)
 
 
+def wrong_weight(measure: TokenMeasure) -> TokenMeasure:
+    return reweight(measure, np.zeros(3))
+
+
 NAN, INF = float("nan"), float("inf")
 
 BAD: list[tuple[Callable[[], object], str]] = [
-    (lambda: Temperature(-1), "Temperature.t = -1: use a finite temperature >= 0"),
+    (lambda: Temperature(-1), "Temperature.t = -1: use 0 (greedy) or a finite temperature >= 1e-6"),
     (lambda: Temperature(NAN), "Temperature.t = nan"),
-    (lambda: DynamicTemperature(0, 1), "DynamicTemperature.low = 0"),
+    (lambda: Temperature(1e-39), "Temperature.t = 1e-39"),
+    (lambda: DynamicTemperature(-1, 1), "DynamicTemperature.low = -1"),
     (lambda: DynamicTemperature(1, 0.5), "DynamicTemperature.high = 0.5"),
     (lambda: DynamicTemperature(1, 2, 0), "DynamicTemperature.exponent = 0"),
     (lambda: Quadratic(0), "Quadratic.factor = 0"),
@@ -77,6 +84,19 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Dry(1, allowed=0), "Dry.allowed = 0"),
     (lambda: TopK(0), "TopK.k = 0: use an integer >= 1"),
     (lambda: TopK(-3), "TopK.k = -3"),
+    (lambda: TopK(2.5), "TopK.k = 2.5"),  # type: ignore[arg-type]
+    (lambda: TopK(True), "TopK.k = True"),
+    (lambda: PLess("no"), "PLess.normalised = 'no'"),  # type: ignore[arg-type]
+    (lambda: Chain(1, 2), "Chain.operators = 1: use operators"),  # type: ignore[arg-type]
+    (lambda: Mask(5), "Mask.allowed = 5"),  # type: ignore[arg-type]
+    (lambda: Xtc(0.5, then=5), "Xtc.operators = 5"),  # type: ignore[arg-type]
+    (lambda: Mixture([TopK(1)], [1.0]), "give a tuple of operators"),  # type: ignore[arg-type]
+    (lambda: Objective(3), "Objective.objective = 3"),  # type: ignore[arg-type]
+    (lambda: Ban([1]), "Ban.tokens = [1]: use a tuple of token ids >= 0"),  # type: ignore[arg-type]
+    (lambda: ForcePrefix((1.5,)), "ForcePrefix.tokens = (1.5,)"),  # type: ignore[arg-type]
+    (lambda: LogitBias(((1, 2, 3),)), "use a tuple of (token id, bias) pairs"),  # type: ignore[arg-type]
+    (lambda: Chain(wrong_weight)(measure(WORKED)), "log_weight.shape = (3,): return a weight a token, (6,)"),
+    (lambda: Frequency(1.0, scope="all")(measure(WORKED, prompt=[9])), "side tokens = 9: use token ids below"),
     (lambda: TopK(3, ties="all"), "TopK.ties = 'all'"),
     (lambda: TopP(0), "TopP.p = 0: use a probability in (0, 1]"),
     (lambda: TopP(1.2), "TopP.p = 1.2"),

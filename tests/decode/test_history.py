@@ -79,6 +79,13 @@ def test_dry_survives_a_long_loop() -> None:
     assert Dry(1.0)(before).log_weight[0] < -1e37, "capped where the penalty passes 1e38"
 
 
+def test_dry_never_makes_a_live_token_impossible() -> None:
+    side = measure([1.0], tokens=[0] * 400).side
+    alone = Dry(5.0)(TokenMeasure.of(np.zeros(1, dtype=np.float32), side))
+    assert np.isfinite(alone.log_weight).all()
+    assert alone.probs.tolist() == [1.0]
+
+
 def think(operator: object, trace: list[int], probs: tuple[float, ...] = WORKED) -> TokenMeasure:
     return operator(measure(probs, tokens=trace))  # type: ignore[operator, no-any-return]
 

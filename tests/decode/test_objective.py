@@ -44,6 +44,11 @@ def test_beyond_the_exact_size_only_heads_of_the_pool_are_compared() -> None:
     assert "best head of the 50 heaviest" in gate.approximation
 
 
+def test_tokens_of_vanishing_probability_are_no_trouble() -> None:
+    for objective in (MassVersusSize(0.5), MassUnderEntropy(0.5)):
+        assert kept(Objective(objective)(TokenMeasure.of(np.array([0.0, -1e4, -1e4])))) == [0]
+
+
 def refuse(member: np.ndarray, r: np.ndarray) -> np.ndarray:
     return np.full(len(member), np.inf)
 

@@ -20,7 +20,9 @@ from ramify.decode import (
     Greedy,
     Mirostat,
     Operator,
+    Repetition,
     Side,
+    Temperature,
     TokenMeasure,
     llama_cpp,
     sglang,
@@ -196,6 +198,26 @@ def test_greedy_limits_and_masks() -> None:
         vllm(min_tokens=3)
     with pytest.raises(InvalidValue, match="backend"):
         sglang(backend="triton")
+
+
+def test_bad_settings_are_not_switched_off_silently() -> None:
+    bad: list[Any] = [
+        lambda: vllm(top_p=1.5),
+        lambda: vllm(min_p=-1),
+        lambda: vllm(temperature=-1),
+        lambda: vllm(top_k=-3),
+        lambda: transformers(temperature=0),
+        lambda: llama_cpp(typ_p=2.0),
+    ]
+    for make in bad:
+        with pytest.raises(InvalidValue):
+            make()
+
+
+def test_llama_cpp_windows() -> None:
+    assert llama_cpp(repeat_penalty=1.3, repeat_last_n=0) == Chain()
+    assert llama_cpp(repeat_penalty=1.3, repeat_last_n=-1) == Chain(Repetition(1.3, "all", None))
+    assert llama_cpp(temp=0.8, dynatemp_range=0.5, mirostat=Mirostat()) == Chain(Temperature(0.8), Mirostat())
 
 
 def test_llama_cpp_extras_stand_in_its_order() -> None:

@@ -11,6 +11,8 @@ import pytest
 from ramify.decode import (
     AdaptiveP,
     Chain,
+    Epsilon,
+    Fallback,
     ForcePrefix,
     Mirostat,
     MirostatV1,
@@ -19,6 +21,7 @@ from ramify.decode import (
     Side,
     Temperature,
     TokenMeasure,
+    TopK,
     settle,
     step,
 )
@@ -102,6 +105,18 @@ def test_a_forced_or_impossible_token_settles_nothing() -> None:
     gate = Mirostat(tau=0.5, eta=0.5)
     gated = gate(TokenMeasure.of(TABLE[:1]))
     assert settle(gated, np.array([5]))[gate].tolist() == [1.0]
+
+
+def test_a_branch_that_was_not_used_settles_nothing() -> None:
+    mirostat = Mirostat(tau=1.0, eta=1.0)
+    operator = Fallback(Chain(mirostat, Epsilon(0.9)), TopK(3))
+    _, side = step(operator, TABLE[:1], Side.start(operator, [()]), streams([Key("r", "q", 0)]), given=np.array([2]))
+    assert float(side.state[mirostat][0]) == 2.0
+
+
+def test_mirostat_one_keeps_a_whole_flat_vocabulary() -> None:
+    for size in (5, 7, 1000):
+        assert int(MirostatV1(tau=20.0)(TokenMeasure.of(np.zeros(size))).support) == size
 
 
 def test_an_appended_token_has_no_log_q_and_settles_nothing() -> None:

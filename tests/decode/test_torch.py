@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify.decode import Operator, Side, TokenMeasure, begin, step
+from ramify.decode import Operator, Side, TokenMeasure, step
 from ramify.describe import text
 from ramify.keys import streams
-from ramify.types import Key
+from ramify.models import Tabular, decode_with
+from ramify.types import Key, Request
 from tests.methods import DRAWS, OPERATORS
 
 torch: Any = pytest.importorskip("torch")
@@ -47,7 +48,7 @@ def test_torch_draws_the_same_tokens_from_the_same_keys(operator: Operator, draw
     table = np.random.default_rng(2).normal(size=(3, 6, 7)) * 2
     stream = streams(Key("torch", "q", i) for i in range(6))
     mine = Side.start(operator, [(1,)] * 6)
-    theirs = Side(torch.from_numpy(mine.tokens), torch.from_numpy(mine.prompt), to_torch(begin(operator, 6)))
+    theirs = mine
     for logits in table:
         here, mine = step(operator, logits, mine, stream, draw=draw)
         there, theirs = step(operator, torch.from_numpy(logits), theirs, stream, draw=draw, top=3)
@@ -56,7 +57,22 @@ def test_torch_draws_the_same_tokens_from_the_same_keys(operator: Operator, draw
         assert here.rank.tolist() == there.rank.tolist()
 
 
-def to_torch(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {name: to_torch(item) for name, item in tree.items()}
-    return tuple(map(to_torch, tree)) if isinstance(tree, tuple) else torch.from_numpy(tree)
+class TorchTabular(Tabular):
+    """The tabular model with its logits as torch tensors: what a torch model looks like to the loop."""
+
+    def logits(self, state: np.ndarray) -> Any:
+        return torch.from_numpy(super().logits(state))
+
+    def advance(self, state: np.ndarray, tokens: Any) -> np.ndarray:
+        return super().advance(state, tokens.numpy())
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=text)
+def test_a_torch_model_gives_the_same_leaves(operator: Operator) -> None:
+    mine = Tabular.random(Key("torch", "model", 0))
+    theirs = TorchTabular(mine.vocabulary, mine.rows, mine.eos)
+    requests = [Request(Key("torch", "q", i), (0,) * (i % 3), cap=5, top=i % 3) for i in range(9)]
+    here = {leaf.key: leaf for leaf in decode_with(mine, operator, batch=4)(requests)}
+    for leaf in decode_with(theirs, operator, batch=4)(requests):
+        assert leaf.tokens.tolist() == here[leaf.key].tokens.tolist()
+        assert np.allclose(leaf.log_q, here[leaf.key].log_q, atol=1e-9)

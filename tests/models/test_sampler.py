@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ramify.decode import Chain, Draw, MaxThinking, Mirostat, Operator, Repetition, Temperature, TopP
+from ramify.decode import Chain, Draw, MaxThinking, Mirostat, Operator, Repetition, Temperature, TokenMeasure, TopP
 from ramify.describe import text
 from ramify.errors import InvalidValue
 from ramify.models import Tabular, decode_with
@@ -78,6 +78,38 @@ def test_caps_and_empty_streams() -> None:
     assert leaf.sequence_log_q == 0.0
 
 
+def test_requests_with_different_records_share_a_batch() -> None:
+    mixed = [Request(Key("r", "q", i), (), cap=3 + i % 3, top=i % 4) for i in range(12)]
+    for leaf in decode_with(MODEL, Chain(), batch=5)([*mixed, Request(Key("r", "q", 99), (), cap=0, top=3)]):
+        top = 3 if leaf.key.sample == 99 else leaf.key.sample % 4
+        assert (leaf.top is None) == (top == 0)
+        assert leaf.top is None or leaf.top.ids.shape == (len(leaf.tokens), top)
+
+
+def hidden_state(measure: TokenMeasure) -> TokenMeasure:
+    """A stateful operator where ``begin`` cannot see it."""
+    return Mirostat(tau=1.0)(measure)
+
+
+def test_state_inside_a_plain_function_follows_its_rows() -> None:
+    many = requests(40)
+    open_, hidden = (
+        by_key(list(decode_with(MODEL, operator, batch=3)(many))) for operator in (Mirostat(tau=1.0), hidden_state)
+    )
+    assert all(same(open_[key], hidden[key]) for key in open_)
+
+
+def test_the_history_is_as_wide_as_its_longest_row() -> None:
+    widths = []
+
+    def watch(measure: TokenMeasure) -> TokenMeasure:
+        widths.append(measure.side.tokens.shape[-1])
+        return measure
+
+    list(decode_with(MODEL, watch, batch=4)(requests(200, cap=5)))
+    assert max(widths) <= 5
+
+
 def test_requests_are_taken_as_rows_become_free() -> None:
     taken = []
 
@@ -97,8 +129,10 @@ def test_requests_are_taken_as_rows_become_free() -> None:
     [
         ({"cap": -1}, "Request.cap = -1"),
         ({"cap": 1, "prefix": (0, 1)}, "let the cap cover the prefix"),
-        ({"cap": 3, "prefix": (0, 1), "prefix_role": (0,)}, "give a role a token"),
+        ({"cap": 3, "prefix": (0, 1), "prefix_role": (0,)}, "give each token the role"),
         ({"cap": 3, "top": -1}, "Request.top = -1"),
+        ({"cap": 3, "prefix": (-1,)}, "Request.prefix = \\(-1,\\)"),
+        ({"cap": 3, "prefix": (0,), "prefix_role": (7,)}, "give each token the role"),
     ],
 )
 def test_bad_requests_are_refused(fields: dict[str, object], message: str) -> None:

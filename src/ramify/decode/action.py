@@ -19,7 +19,7 @@ from ramify.decode.measure import (
     valid_fallback,
 )
 from ramify.describe import method
-from ramify.errors import InvalidValue, require
+from ramify.errors import InvalidValue, is_whole, require
 
 __all__ = ["Ban", "ForcePrefix", "Greedy", "Mask", "MaxThinking", "MinThinking"]
 
@@ -84,6 +84,7 @@ class Mask:
     family: ClassVar[str] = "mask"
 
     def __post_init__(self) -> None:
+        require(callable(self.allowed), "Mask.allowed", self.allowed, "give a function of (side, V)")
         valid_fallback("Mask", self.fallback)
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
@@ -105,7 +106,7 @@ class MaxThinking:
     end: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        require(self.n >= 0, "MaxThinking.n", self.n, "use a number of tokens >= 0")
+        require(is_whole(self.n), "MaxThinking.n", self.n, "use a number of tokens >= 0")
         require(self.end, "MaxThinking.end", self.end, "give the token ids that end thinking")
         token_ids("MaxThinking.end", self.end)
 
@@ -135,7 +136,7 @@ class MinThinking:
     family: ClassVar[str] = "mask"
 
     def __post_init__(self) -> None:
-        require(self.n >= 0, "MinThinking.n", self.n, "use a number of tokens >= 0")
+        require(is_whole(self.n), "MinThinking.n", self.n, "use a number of tokens >= 0")
         token_ids("MinThinking.end", (self.end,))
         token_ids("MinThinking.instead", self.instead)
         require(

@@ -103,5 +103,5 @@ def _family(operator: Any) -> str:
     if isinstance(operator, Temperature) and operator.t == 0:
         return "action"
     package, _, module = getattr(operator, "__module__", type(operator).__module__).rpartition(".")
-    family: str = getattr(type(operator), "family", module)
-    return family if package == "ramify.decode" else "other"
+    family: str = getattr(type(operator), "family", module if package == "ramify.decode" else "other")
+    return family

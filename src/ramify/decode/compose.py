@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
-from ramify.arrays import namespace
+from ramify.arrays import Array, namespace
 from ramify.decode.measure import Operator, TokenMeasure, restrict, valid_fallback
 from ramify.describe import method
 from ramify.errors import InvalidValue, require
@@ -27,6 +28,7 @@ class Chain:
 
     def __init__(self, *operators: Operator) -> None:
         object.__setattr__(self, "operators", operators)
+        are_operators("Chain", operators)
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         for operator in self.operators:
@@ -51,6 +53,7 @@ class Parallel:
         object.__setattr__(self, "fallback", fallback)
         require(reference in ("measure", "logits"), "Parallel.reference", reference, "use 'measure' or 'logits'")
         valid_fallback("Parallel", fallback)
+        are_operators("Parallel", operators)
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         base = measure
@@ -70,24 +73,41 @@ class Parallel:
 
 @method
 class Fallback:
-    """``first``, except in rows where it would leave nothing: there ``otherwise``, and the record says so."""
+    """``first``, except in rows where it would fall back: there ``otherwise``, and the record says so."""
 
     first: Operator
     otherwise: Operator
+
+    def __post_init__(self) -> None:
+        are_operators("Fallback", self.operators)
 
     @property
     def operators(self) -> tuple[Operator, ...]:
         return (self.first, self.otherwise)
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
-        tried = self.first(dataclasses.replace(measure, fallback=namespace(measure.live).zeros_like(measure.fallback)))
-        other = self.otherwise(measure)
-        fell, xp = tried.fallback, namespace(measure.live)
+        xp = namespace(measure.live)
+        tried = self.first(dataclasses.replace(measure, fallback=xp.zeros_like(measure.fallback)))
+        other, fell, known = self.otherwise(measure), tried.fallback, len(measure.stakes)
+
+        def either(yes: Array, no: Array) -> Array:
+            # What neither branch changed stays the same object: a gate is known by the weights it leaves alone.
+            return no if yes is no else xp.where(fell[(..., *[None] * (yes.ndim - fell.ndim))], yes, no)
+
         return dataclasses.replace(
             measure,
-            log_weight=xp.where(fell[..., None], other.log_weight, tried.log_weight),
-            live=xp.where(fell[..., None], other.live, tried.live),
-            forced=xp.where(fell, other.forced, tried.forced),
-            fallback=measure.fallback | fell | (fell & other.fallback),
-            stakes=(*tried.stakes, *other.stakes[len(measure.stakes) :]),
+            log_weight=either(other.log_weight, tried.log_weight),
+            live=either(other.live, tried.live),
+            forced=either(other.forced, tried.forced),
+            fallback=measure.fallback | fell,
+            stakes=(
+                *measure.stakes,
+                *((operator, stake, rows & ~fell) for operator, stake, rows in tried.stakes[known:]),
+                *((operator, stake, rows & fell) for operator, stake, rows in other.stakes[known:]),
+            ),
         )
+
+
+def are_operators(owner: str, operators: Sequence[object]) -> None:
+    for operator in operators:
+        require(callable(operator), f"{owner}.operators", operator, "use operators: functions of a measure")

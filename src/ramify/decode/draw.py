@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ramify.arrays import Array, at, count, join_rows, largest, namespace, pick, to_numpy
+from ramify.arrays import Array, at, count, join_rows, largest, namespace, pick, place, to_numpy
 from ramify.decode.action import Greedy
 from ramify.decode.compose import Chain
 from ramify.decode.head import EntropyBudget, TailFree, TopH, TopK, TopP, Typical
@@ -102,9 +102,12 @@ def step(
     if logits.ndim != 2 or stream.shape != (logits.shape[0], 4):
         shapes = tuple(logits.shape), tuple(stream.shape)
         raise InvalidValue(f"logits.shape, stream.shape = {shapes}: use [B, V] and [B, 4], a stream a row")
-    xp, rows = namespace(logits), logits.shape[0]
-    given = xp.full(rows, NONE, device=logits.device) if given is None else given
-    appended = xp.zeros(rows, dtype=xp.bool, device=logits.device) if appended is None else appended
+    xp, rows, side = namespace(logits), logits.shape[0], side.like(logits)
+    given = place(np.full(rows, NONE) if given is None else given, logits)
+    appended = place(np.zeros(rows, dtype=bool) if appended is None else appended, logits)
+    wrong = (given < NONE) | (given >= logits.shape[-1])
+    if xp.any(wrong):
+        raise InvalidValue(f"given = {int(given[wrong][0])}: use token ids below {logits.shape[-1]}, or -1 to draw one")
 
     def block(part: slice) -> tuple[Drawn, dict[Any, Any]]:
         raw = TokenMeasure.of(logits[part], side.rows(part))
@@ -145,7 +148,7 @@ def _decode(
         rank=_rank(raw.logits, token),
         support=xp.where(forced, 1, final.support),
         fallback=final.fallback,
-        forced=forced,
+        forced=forced & (token == action),
         top_ids=top_ids,
         top_logprobs=alternatives - raw.log_total,
     )

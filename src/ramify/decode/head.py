@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ramify.arrays import SHORT, Array, descending, head, largest, namespace
 from ramify.decode.measure import TokenMeasure, restrict
 from ramify.describe import method
-from ramify.errors import require
+from ramify.errors import is_whole, require
 
 __all__ = ["EntropyBudget", "TailFree", "TopH", "TopK", "TopP", "Typical"]
 
@@ -24,7 +24,7 @@ class TopK:
     ties: str = "id"
 
     def __post_init__(self) -> None:
-        require(self.k >= 1, "TopK.k", self.k, "use an integer >= 1; leave the gate out to keep everything")
+        require(is_whole(self.k, 1), "TopK.k", self.k, "use an integer >= 1; leave the gate out to keep everything")
         require(self.ties in ("id", "keep"), "TopK.ties", self.ties, "use 'id' or 'keep'")
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
@@ -78,10 +78,10 @@ class Typical:
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         if self.p >= 1:
             return measure
-        xp = namespace(measure.energy)
-        centre = xp.astype(measure.log_total - measure.entropy, measure.energy.dtype)
+        xp = namespace(measure.depth)
+        centre = xp.astype(measure.log_mass - measure.entropy, measure.depth.dtype)
         budget = self.p * measure.total[..., 0]
-        nearness = -xp.abs(measure.energy - centre)
+        nearness = -xp.abs(measure.depth - centre)
         keep = head(nearness, measure.weight, budget, closed=self.boundary == "exceed")
         if self.ties == "keep":
             keep = nearness >= xp.min(xp.where(keep, nearness, xp.inf), axis=-1, keepdims=True)
@@ -150,7 +150,7 @@ class TopH:
     def __post_init__(self) -> None:
         require(0 < self.alpha <= 1, "TopH.alpha", self.alpha, "use a share of the entropy in (0, 1]")
         require(self.form in ("head", "partial"), "TopH.form", self.form, "use 'head' or 'partial'")
-        require(self.first is None or self.first >= 1, "TopH.first", self.first, "use None or an integer >= 1")
+        require(self.first is None or is_whole(self.first, 1), "TopH.first", self.first, "use None or an integer >= 1")
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         if self.first is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from ramify.arrays import Array, namespace
-from ramify.decode.measure import NONE, Side, TokenMeasure, reweight
+from ramify.decode.measure import NONE, Side, TokenMeasure, reweight, token_ids
 from ramify.describe import method
-from ramify.errors import require
+from ramify.errors import is_whole, require
 
 __all__ = ["Dry", "Frequency", "Presence", "Repetition"]
 
@@ -99,12 +99,13 @@ class Dry:
     def __post_init__(self) -> None:
         require(0 <= self.multiplier < math.inf, "Dry.multiplier", self.multiplier, "use a finite factor >= 0")
         require(1 < self.base < math.inf, "Dry.base", self.base, "use a finite base > 1")
-        require(self.allowed >= 1, "Dry.allowed", self.allowed, "use a length >= 1")
+        token_ids("Dry.breakers", self.breakers)
+        require(is_whole(self.allowed, 1), "Dry.allowed", self.allowed, "use a length >= 1")
         _window("Dry", self.scope, self.last)
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         xp, logit = namespace(measure.log_weight), measure.log_weight
-        trace = history(measure.side, self.scope, self.last)
+        trace = history(measure.side, logit.shape[-1], self.scope, self.last)
         if self.multiplier == 0 or trace.shape[-1] < 2:
             return measure
         longest = self.allowed + int(38 * math.log(10) / math.log(self.base))
@@ -112,9 +113,10 @@ class Dry:
             ..., :-1
         ]  # [..., T - 1] of each earlier position with the end of the trace
         follow = trace[..., 1:]  # the token that came next
-        power = xp.astype(xp.where(match >= self.allowed, match - self.allowed, 0), logit.dtype)
+        power = xp.astype(xp.where(match >= self.allowed, match - self.allowed, 0), xp.float64)
         cost = xp.where(match >= self.allowed, self.multiplier * self.base**power, xp.zeros_like(power))
-        return reweight(measure, logit - _highest(follow, cost, logit))
+        most = float(xp.finfo(logit.dtype).max) / 4  # a token may become hopeless, not -inf
+        return reweight(measure, logit - _highest(follow, xp.astype(xp.clip(cost, 0.0, most), logit.dtype), logit))
 
     def _matches(self, trace: Array, longest: int) -> Array:
         """[..., T] for each position, how many tokens up to it equal the last tokens of the trace (right-aligned)."""
@@ -134,10 +136,13 @@ class Dry:
         return match
 
 
-def history(side: Side, scope: str, last: int | None) -> Array:
+def history(side: Side, size: int, scope: str, last: int | None) -> Array:
     """[..., T] the tokens in scope, right-aligned (padding -1 in front), at most the ``last`` ones."""
     xp = namespace(side.tokens)
     tokens = side.tokens if scope == "generated" else xp.concat([side.prompt, side.tokens], axis=-1)
+    if 0 not in tokens.shape:
+        highest = int(xp.max(tokens))
+        require(highest < size, "side tokens", highest, f"use token ids below the vocabulary's {size}")
     # A stable sort by "is a token" moves the padding to the front and keeps the order of the rest.
     order = xp.argsort(xp.astype(tokens != NONE, xp.int8), axis=-1, stable=True)
     aligned = xp.take_along_axis(tokens, order, axis=-1)
@@ -147,7 +152,7 @@ def history(side: Side, scope: str, last: int | None) -> Array:
 def counts(measure: TokenMeasure, scope: str, last: int | None) -> Array:
     """[..., V] how often each token occurs in the scope."""
     xp, size = namespace(measure.log_weight), measure.log_weight.shape[-1]
-    tokens = history(measure.side, scope, last)
+    tokens = history(measure.side, size, scope, last)
     rows = math.prod(tokens.shape[:-1])
     flat = xp.reshape(tokens, (rows, tokens.shape[-1]))
     cells = (xp.arange(rows, device=flat.device)[:, None] * size + flat)[flat != NONE]
@@ -182,4 +187,4 @@ def _shift(trace: Array, back: int) -> Array:
 
 def _window(owner: str, scope: str, last: int | None) -> None:
     require(scope in ("all", "generated"), f"{owner}.scope", scope, "use 'all' (prompt too) or 'generated'")
-    require(last is None or last >= 1, f"{owner}.last", last, "use None or an integer >= 1")
+    require(last is None or is_whole(last, 1), f"{owner}.last", last, "use None or an integer >= 1")

@@ -12,10 +12,9 @@ from ramify.errors import require
 __all__ = ["Epsilon", "Eta", "MinP", "PLess", "TopA", "TopNSigma"]
 
 
-def reaches(measure: TokenMeasure, log_threshold: Array) -> Array:
-    """log u >= threshold, compared in the precision of the logits."""
-    xp = namespace(measure.energy)
-    return measure.energy >= xp.astype(log_threshold, measure.energy.dtype)
+def reaches(measure: TokenMeasure, depth: Array) -> Array:
+    """energy - peak >= depth ``[..., 1]``, in the precision of the logits: a shift of all logits changes nothing."""
+    return measure.depth >= namespace(measure.depth).astype(depth, measure.depth.dtype)
 
 
 @method
@@ -30,7 +29,7 @@ class Epsilon:
         valid_fallback("Epsilon", self.fallback)
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
-        return restrict(measure, reaches(measure, measure.log_total + math.log(self.eps)), self.fallback)
+        return restrict(measure, reaches(measure, measure.log_mass + math.log(self.eps)), self.fallback)
 
 
 @method
@@ -50,7 +49,7 @@ class Eta:
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         xp = namespace(measure.energy)
         log_eta = xp.clip(math.log(self.eps) / 2 - measure.entropy, None, math.log(self.eps))
-        return restrict(measure, reaches(measure, measure.log_total + log_eta), self.fallback)
+        return restrict(measure, reaches(measure, measure.log_mass + log_eta), self.fallback)
 
 
 @method
@@ -65,7 +64,7 @@ class MinP:
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         if self.c == 0:
             return measure
-        return restrict(measure, reaches(measure, measure.peak + math.log(self.c)))
+        return restrict(measure, measure.depth >= math.log(self.c))
 
 
 @method
@@ -80,8 +79,7 @@ class TopA:
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         if self.a == 0:
             return measure
-        log_top = measure.peak - measure.log_total
-        return restrict(measure, reaches(measure, measure.peak + log_top + math.log(self.a)))
+        return restrict(measure, reaches(measure, math.log(self.a) - measure.log_mass))
 
 
 @method
@@ -92,6 +90,9 @@ class PLess:
     """
 
     normalised: bool = False
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.normalised, bool), "PLess.normalised", self.normalised, "use True or False")
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         # In units of the mode's weight the uniform distribution is exact: w = 1, Σw = Σw² = V, nothing is rounded away.
@@ -125,7 +126,7 @@ class TopNSigma:
         mean = _total(measure, measure.depth) / size
         off = measure.depth - xp.astype(mean, measure.depth.dtype)
         spread = _total(measure, off * off) / xp.clip(size - self.ddof, 1.0, None)
-        return restrict(measure, reaches(measure, measure.peak - self.n * xp.sqrt(spread)))
+        return restrict(measure, reaches(measure, -self.n * xp.sqrt(spread)))
 
 
 def _total(measure: TokenMeasure, values: Array) -> Array:

@@ -7,6 +7,7 @@ chain of operators renormalises between each two of them without writing anythin
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,8 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ramify.arrays import Array, at, count, namespace, take_rows
-from ramify.errors import InvalidValue, require
+from ramify.arrays import Array, at, count, namespace, place, take_rows
+from ramify.errors import InvalidValue, is_whole, require
 
 __all__ = ["Operator", "Side", "TokenMeasure", "begin", "force", "restrict", "reweight", "settle"]
 
@@ -50,19 +51,32 @@ class Side:
 
     def append(self, tokens: Array) -> Side:
         """The side after ``tokens [...]``; -1 appends nothing to a row."""
-        xp, length = namespace(self.tokens), self.length
-        room = xp.full((*self.tokens.shape[:-1], 1), NONE, dtype=self.tokens.dtype, device=self.tokens.device)
-        history = xp.concat([self.tokens, room], axis=-1)
+        xp, length, history = namespace(self.tokens), self.length, self.tokens
+        width = history.shape[-1]
+        if width == 0 or xp.any(length == width):
+            room = xp.full((*history.shape[:-1], 1), NONE, dtype=history.dtype, device=history.device)
+            history = xp.concat([history, room], axis=-1)
         here = xp.arange(history.shape[-1], device=history.device) == length[..., None]
         return dataclasses.replace(self, tokens=xp.where(here, xp.astype(tokens, history.dtype)[..., None], history))
 
     def rows(self, rows: Any) -> Side:
-        """The given rows: fork, prune, reorder."""
+        """The given rows: fork, prune, reorder. What was padding for longer rows goes."""
+        tokens = self.tokens[rows]
+        longest = int((tokens != NONE).sum(-1).max()) if 0 not in tokens.shape else 0
         return Side(
-            self.tokens[rows],
+            tokens[..., :longest],
             self.prompt[rows],
             take_rows(dict(self.state), rows),
             take_rows(dict(self.hidden), rows),
+        )
+
+    def like(self, array: Array) -> Side:
+        """The same side in the array library and on the device of ``array``."""
+        return Side(
+            place(self.tokens, array),
+            place(self.prompt, array),
+            place(dict(self.state), array),
+            place(dict(self.hidden), array),
         )
 
 
@@ -81,7 +95,7 @@ class TokenMeasure:
     forced: Array  # [...] a deterministic action: a token, or -1
     fallback: Array  # [...] whether a gate would have left nothing
     side: Side
-    stakes: tuple[tuple[Any, Any], ...] = ()  # (stateful operator, what it needs to see the drawn token settle)
+    stakes: tuple[tuple[Any, Any, Any], ...] = ()  # (stateful operator, what the drawn token settles, in which rows)
 
     @classmethod
     def of(cls, logits: Array, side: Side | None = None) -> TokenMeasure:
@@ -95,7 +109,9 @@ class TokenMeasure:
         )
         if not xp.isdtype(logits.dtype, "real floating"):
             raise InvalidValue(f"logits.dtype = {logits.dtype}: use a floating-point dtype")
-        if xp.finfo(logits.dtype).bits < 32:
+        limits = xp.finfo(logits.dtype)
+        require(limits.bits <= 64, "logits.dtype", str(logits.dtype), "use single or double precision")
+        if limits.bits < 32:
             logits = xp.astype(logits, xp.float32)
         batch = tuple(logits.shape[:-1])
         peak = xp.max(logits, axis=-1, keepdims=True)
@@ -106,10 +122,12 @@ class TokenMeasure:
         elif tuple(side.tokens.shape[:-1]) != batch:
             shape = tuple(side.tokens.shape)
             raise InvalidValue(f"side.tokens.shape = {shape}: use {(*batch, 'T')}, the batch axes of the logits")
+        # Some engines mask with the lowest finite number instead of -inf; a logit down there is dead all the same.
+        live = logits > float(limits.min) / 2
         measure = cls(
             logits=logits,
-            log_weight=logits,
-            live=logits > -xp.inf,
+            log_weight=logits if xp.all(live) else xp.where(live, logits, -xp.inf),
+            live=live,
             forced=xp.full(batch, NONE, dtype=xp.int64, device=logits.device),
             fallback=xp.zeros(batch, dtype=xp.bool, device=logits.device),
             side=side,
@@ -145,10 +163,14 @@ class TokenMeasure:
         return xp.sum(self.weight, axis=-1, keepdims=True, dtype=xp.float64)
 
     @cached_property
+    def log_mass(self) -> Array:
+        """[..., 1] log Σ_S u - peak, so that log r = depth - log_mass."""
+        return namespace(self.total).log(self.total)
+
+    @property
     def log_total(self) -> Array:
         """[..., 1] log Σ_S u, so that log r = energy - log_total."""
-        xp = namespace(self.total)
-        return self.peak + xp.log(self.total)
+        return self.peak + self.log_mass
 
     @property
     def probs(self) -> Array:
@@ -158,7 +180,7 @@ class TokenMeasure:
     @property
     def log_probs(self) -> Array:
         """[..., V] log r, -inf outside the support."""
-        return self.energy - self.log_total
+        return self.depth - self.log_mass
 
     @cached_property
     def entropy(self) -> Array:
@@ -166,7 +188,7 @@ class TokenMeasure:
         xp = namespace(self.energy)
         # 0 log 0 = 0: far below the peak the weight underflows to zero, whatever finite number it meets.
         moment = xp.sum(self.weight * xp.clip(self.depth, -1e4, None), axis=-1, keepdims=True, dtype=xp.float64)
-        return xp.log(self.total) - moment / self.total
+        return self.log_mass - moment / self.total
 
     @cached_property
     def support(self) -> Array:
@@ -193,12 +215,12 @@ class TokenMeasure:
         """What a stateful operator left after the last token, or what it begins with."""
         if operator in self.side.state:
             return self.side.state[operator]
-        rows = operator.begin(int(np.prod(self.logits.shape[:-1])))
-        return _to_batch(rows, self.logits)
+        return _shaped(place(operator.begin(math.prod(self.logits.shape[:-1])), self.logits), self.logits)
 
     def stake(self, operator: Any, what: Any) -> TokenMeasure:
         """This measure with something a stateful operator wants to look the drawn token up in."""
-        return dataclasses.replace(self, stakes=(*self.stakes, (operator, what)))
+        rows = namespace(self.forced).ones_like(self.fallback)
+        return dataclasses.replace(self, stakes=(*self.stakes, (operator, what, rows)))
 
 
 Operator: TypeAlias = Callable[[TokenMeasure], TokenMeasure]
@@ -216,14 +238,13 @@ def _check_peak(peak: Array) -> None:
     raise InvalidValue("logits leave no live token (all are -inf): give every row at least one finite logit")
 
 
-def _to_batch(tree: Any, like: Array) -> Any:
-    """Rows ``[n, ...]`` of a NumPy state, shaped and placed like the batch of ``like``."""
+def _shaped(tree: Any, like: Array) -> Any:
+    """Rows ``[n, ...]`` of a state, shaped as the batch of ``like``."""
     if isinstance(tree, dict):
-        return {name: _to_batch(item, like) for name, item in tree.items()}
+        return {name: _shaped(item, like) for name, item in tree.items()}
     if isinstance(tree, tuple):
-        return tuple(_to_batch(item, like) for item in tree)
-    xp = namespace(like)
-    return xp.reshape(xp.asarray(tree, device=like.device), (*like.shape[:-1], *tree.shape[1:]))
+        return tuple(_shaped(item, like) for item in tree)
+    return namespace(tree).reshape(tree, (*like.shape[:-1], *tree.shape[1:]))
 
 
 # ------------------------------------------------------------------------------------ the three things operators do
@@ -232,7 +253,7 @@ def _to_batch(tree: Any, like: Array) -> Any:
 def restrict(measure: TokenMeasure, keep: Array, fallback: str = "mode") -> TokenMeasure:
     """Narrow the support to ``keep``. Where nothing would be left, the declared fallback applies and is recorded."""
     xp = namespace(keep)
-    live = measure.live & keep
+    live = measure.live & xp.broadcast_to(keep, measure.live.shape)
     empty = ~xp.any(live, axis=-1)
     if xp.any(empty):
         instead = measure.live if fallback == "live" else measure._is_token(measure.mode)
@@ -242,6 +263,9 @@ def restrict(measure: TokenMeasure, keep: Array, fallback: str = "mode") -> Toke
 
 def reweight(measure: TokenMeasure, log_weight: Array) -> TokenMeasure:
     """Change the measure inside the support. A weight of -inf would be a gate in disguise: use one."""
+    if log_weight.shape != measure.log_weight.shape:
+        shapes = tuple(log_weight.shape), tuple(measure.log_weight.shape)
+        raise InvalidValue(f"log_weight.shape = {shapes[0]}: return a weight a token, {shapes[1]}")
     return dataclasses.replace(measure, log_weight=log_weight)
 
 
@@ -272,9 +296,9 @@ def settle(measure: TokenMeasure, token: Array, drawn: Array | None = None) -> d
     state = dict(measure.side.state)
     if measure.stakes and drawn is None:
         drawn = (measure.forced == NONE) & at(measure.live, token)
-    for operator, stake in measure.stakes:
+    for operator, stake, rows in measure.stakes:
         old = measure.state(operator)
-        state[operator] = _choose(xp, drawn, operator.settle(old, stake, token), old)
+        state[operator] = _choose(xp, drawn & rows, operator.settle(old, stake, token), old)
     return state
 
 
@@ -299,8 +323,9 @@ def valid_fallback(owner: str, fallback: str) -> None:
     )
 
 
-def token_ids(field: str, tokens: tuple[int, ...]) -> None:
-    require(all(token >= 0 for token in tokens), field, tokens, "use token ids >= 0")
+def token_ids(field: str, tokens: object) -> None:
+    ok = isinstance(tokens, tuple) and all(is_whole(token) for token in tokens)
+    require(ok, field, tokens, "use a tuple of token ids >= 0")
 
 
 def in_vocabulary(field: str, tokens: tuple[int, ...], measure: TokenMeasure) -> None:

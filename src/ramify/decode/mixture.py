@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ramify.arrays import Array, at, namespace
-from ramify.decode.compose import Chain
-from ramify.decode.measure import NONE, Operator, TokenMeasure, begin, force, members, restrict, settle
+from ramify.decode.compose import Chain, are_operators
+from ramify.decode.measure import NONE, Operator, TokenMeasure, begin, force, members, restrict, settle, token_ids
 from ramify.describe import method
 from ramify.errors import require
 
@@ -27,6 +27,7 @@ class Mixture:
     π = w. Each configuration's own state follows the tokens that were drawn.
 
     Where some configurations force a token and others do not, it is given their share of the mass, live or not.
+    Operators chained after a mixture act on the marginal; what belongs to a configuration goes inside it.
 
     >>> from ramify.decode import Greedy, Temperature
     >>> mixed = Mixture((Greedy(), Temperature(1.0)), (0.5, 0.5))
@@ -39,7 +40,9 @@ class Mixture:
     per: str = "leaf"
 
     def __post_init__(self) -> None:
-        require(self.configurations, "Mixture.configurations", self.configurations, "give at least one operator")
+        ok = isinstance(self.configurations, tuple) and isinstance(self.weights, tuple) and self.configurations
+        require(ok, "Mixture.configurations", self.configurations, "give a tuple of operators and a tuple of weights")
+        are_operators("Mixture", self.configurations)
         require(
             len(self.weights) == len(self.configurations) and all(0 <= w < math.inf for w in self.weights)
             and math.isclose(sum(self.weights), 1.0, abs_tol=1e-9),
@@ -71,10 +74,11 @@ class Mixture:
             return log_posterior, states
         evidence = xp.stack([at(outcome.log_kernel, token) for outcome in outcomes], axis=-1)
         joint = log_posterior + evidence
+        # A token that no configuration could have drawn (a later operator's doing) teaches nothing about which it is.
+        taught = xp.any(joint > -xp.inf, axis=-1, keepdims=True)
+        joint = xp.where(taught, joint, log_posterior)
         peak = xp.max(joint, axis=-1, keepdims=True)
-        # A token no configuration could have drawn teaches nothing; `settle` keeps the old state there.
-        peak = xp.where(xp.isfinite(peak), peak, 0.0)
-        return joint - peak - xp.log(_positive(xp.sum(xp.exp(joint - peak), axis=-1, keepdims=True))), states
+        return joint - peak - xp.log(xp.sum(xp.exp(joint - peak), axis=-1, keepdims=True)), states
 
 
 @method
@@ -97,6 +101,8 @@ class Xtc:
     def __post_init__(self) -> None:
         require(0 <= self.probability <= 1, "Xtc.probability", self.probability, "use a probability in [0, 1]")
         require(0 < self.threshold <= 0.5, "Xtc.threshold", self.threshold, "use a threshold in (0, 0.5]")
+        token_ids("Xtc.protect", self.protect)
+        are_operators("Xtc", (self.then,))
         require(
             not begin(self.then, 1),
             "Xtc.then",
@@ -109,7 +115,8 @@ class Xtc:
         if self.probability in (0, 1):
             return on if self.probability else off
         xp = namespace(measure.live)
-        coin = xp.asarray([math.log1p(-self.probability), math.log(self.probability)], device=measure.live.device)
+        odds = [math.log1p(-self.probability), math.log(self.probability)]
+        coin = xp.asarray(odds, dtype=xp.float64, device=measure.live.device)
         return blend(measure, (off, on), xp.broadcast_to(coin, (*measure.live.shape[:-1], 2)))
 
     def _excluded(self, measure: TokenMeasure) -> Array:

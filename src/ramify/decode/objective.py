@@ -11,7 +11,7 @@ import numpy as np
 from ramify.arrays import largest, namespace, to_numpy
 from ramify.decode.measure import TokenMeasure, restrict
 from ramify.describe import method
-from ramify.errors import InvalidValue, require
+from ramify.errors import InvalidValue, is_whole, require
 
 __all__ = ["MassUnderEntropy", "MassVersusSize", "Objective"]
 
@@ -61,13 +61,14 @@ class Objective:
     pool: int = 256
 
     def __post_init__(self) -> None:
+        require(callable(self.objective), "Objective.objective", self.objective, "give a function of (member, r)")
         require(
-            1 <= self.exact <= 16,
+            is_whole(self.exact, 1) and self.exact <= 16,
             "Objective.exact",
             self.exact,
             "use 1 to 16 tokens: 2^16 subsets is the most",
         )
-        require(self.pool >= 1, "Objective.pool", self.pool, "use an integer >= 1")
+        require(is_whole(self.pool, 1), "Objective.pool", self.pool, "use an integer >= 1")
 
     @property
     def approximation(self) -> str:
@@ -85,6 +86,7 @@ class Objective:
 
     def _best(self, r: np.ndarray, live: int) -> np.ndarray:
         """The positions in sorted r that the objective keeps; none if it refuses them all."""
+        live = min(live, int(np.count_nonzero(r)))  # what underflows to probability zero adds nothing to any set
         exact = live <= self.exact
         n = live if exact else min(self.pool, live)
         member = _subsets(n) if exact else np.tri(n, dtype=bool)

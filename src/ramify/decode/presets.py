@@ -21,6 +21,7 @@ from ramify.errors import require
 
 __all__ = ["llama_cpp", "sglang", "transformers", "vllm"]
 
+OFF = (0, -1)  # how engines say "no top-k"
 Bias = Sequence[tuple[int, float]]
 
 
@@ -51,9 +52,9 @@ def vllm(
         Frequency(frequency_penalty) if frequency_penalty else None,
         Presence(presence_penalty) if presence_penalty else None,
         *_tempered(temperature, below=1e-5),
-        MinP(min_p) if min_p > 0 else None,
-        TopK(top_k, ties="keep") if top_k > 0 else None,
-        TopP(top_p) if top_p < 1 else None,
+        MinP(min_p) if min_p != 0 else None,
+        TopK(top_k, ties="keep") if top_k not in OFF else None,
+        TopP(top_p) if top_p != 1 else None,
     )
 
 
@@ -84,9 +85,9 @@ def sglang(
     require(backend in ("pytorch", "flashinfer"), "backend", backend, "use 'pytorch' or 'flashinfer'")
     native = backend == "pytorch"
     gates = _on(
-        TopK(top_k, ties="id" if native else "keep") if top_k > 0 else None,
-        TopP(top_p, boundary="exceed" if native else "reach") if top_p < 1 else None,
-        MinP(min_p) if min_p > 0 else None,
+        TopK(top_k, ties="id" if native else "keep") if top_k not in OFF else None,
+        TopP(top_p, boundary="exceed" if native else "reach") if top_p != 1 else None,
+        MinP(min_p) if min_p != 0 else None,
     )
     joint = native or min_p == 0
     return _chain(
@@ -133,16 +134,17 @@ def transformers(
     )
     if not do_sample:
         return _chain(*before, Greedy())
+    require(temperature > 0, "temperature", temperature, "use a temperature > 0, or do_sample=False")
     return _chain(
         *before,
         *_tempered(temperature),
         TopH(top_h, form="partial", first=100) if top_h is not None else None,
-        TopK(top_k, ties="keep") if top_k > 0 else None,
-        TopP(top_p) if top_p < 1 else None,
-        MinP(min_p) if min_p > 0 else None,
-        Typical(typical_p, ties="keep") if typical_p < 1 else None,
-        Epsilon(epsilon_cutoff) if epsilon_cutoff > 0 else None,
-        Eta(eta_cutoff) if eta_cutoff > 0 else None,
+        TopK(top_k, ties="keep") if top_k not in OFF else None,
+        TopP(top_p) if top_p != 1 else None,
+        MinP(min_p) if min_p != 0 else None,
+        Typical(typical_p, ties="keep") if typical_p != 1 else None,
+        Epsilon(epsilon_cutoff) if epsilon_cutoff != 0 else None,
+        Eta(eta_cutoff) if eta_cutoff != 0 else None,
     )
 
 
@@ -170,19 +172,23 @@ def llama_cpp(
 ) -> Chain:
     """llama.cpp's default order: bias, penalties, DRY, top-n-sigma, top-k, typical, top-p, min-p, XTC, temperature.
 
-    Penalties look at the last ``repeat_last_n`` tokens, prompt included. Mirostat replaces everything but bias and
-    temperature. XTC tosses its coin before the temperature, so the temperature is what it marginalises over.
+    Penalties look at the last ``repeat_last_n`` tokens, prompt included (0: no penalties, -1: all tokens). Mirostat
+    replaces everything but bias and temperature. XTC tosses its coin before the temperature, so the temperature is what
+    it marginalises over.
 
     >>> llama_cpp(temp=0.8, top_k=40, min_p=0.05)
     Chain(TopK(k=40, ties='id'), MinP(c=0.05), Temperature(t=0.8))
     """
     bias = LogitBias(tuple(logit_bias)) if logit_bias else None
-    heat: list[Operator] = list(_tempered(temp))
-    if dynatemp_range > 0 and temp > 0:
-        heat = [DynamicTemperature(max(1e-3, temp - dynatemp_range), temp + dynatemp_range, dynatemp_exponent)]
+    plain = _tempered(max(temp, 0.0))
     if mirostat is not None:
-        return _chain(bias, *heat, mirostat)
-    last = repeat_last_n if repeat_last_n > 0 else None
+        return _chain(bias, *plain, mirostat)
+    heat = plain
+    if dynatemp_range > 0 and temp > 0:
+        heat = [DynamicTemperature(max(0.0, temp - dynatemp_range), temp + dynatemp_range, dynatemp_exponent)]
+    last = None if repeat_last_n < 0 else repeat_last_n
+    if last == 0:  # llama.cpp: no window, no penalties
+        repeat_penalty, frequency_penalty, presence_penalty = 1.0, 0.0, 0.0
     gates = _on(
         bias,
         Repetition(repeat_penalty, "all", last) if repeat_penalty != 1 else None,
@@ -190,10 +196,10 @@ def llama_cpp(
         Presence(presence_penalty, "all", last) if presence_penalty else None,
         dry,
         TopNSigma(top_n_sigma, ddof=0) if top_n_sigma > 0 else None,
-        TopK(top_k, ties="id") if top_k > 0 else None,
-        Typical(typ_p, boundary="exceed") if typ_p < 1 else None,
-        TopP(top_p) if top_p < 1 else None,
-        MinP(min_p) if min_p > 0 else None,
+        TopK(top_k, ties="id") if top_k not in OFF else None,
+        Typical(typ_p, boundary="exceed") if typ_p != 1 else None,
+        TopP(top_p) if top_p != 1 else None,
+        MinP(min_p) if min_p != 0 else None,
     )
     if xtc_probability > 0 and xtc_threshold <= 0.5:
         heat = [Xtc(xtc_probability, xtc_threshold, tuple(xtc_protect), then=_chain(*heat))]
@@ -209,8 +215,8 @@ def _chain(*operators: Operator | None) -> Chain:
 
 
 def _tempered(temperature: float, below: float = 0.0) -> list[Operator]:
-    """Greedy at (or below) the engine's zero, nothing at 1."""
-    if temperature <= below:
+    """Greedy from zero to the engine's threshold, nothing at 1."""
+    if 0 <= temperature <= below:
         return [Greedy()]
     return [Temperature(temperature)] if temperature != 1 else []
 

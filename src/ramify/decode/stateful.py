@@ -15,7 +15,7 @@ from ramify.arrays import Array, at, head, largest, namespace
 from ramify.decode.level import reaches
 from ramify.decode.measure import TokenMeasure, restrict, reweight
 from ramify.describe import method
-from ramify.errors import require
+from ramify.errors import is_whole, require
 
 __all__ = ["AdaptiveP", "Mirostat", "MirostatV1"]
 
@@ -42,9 +42,8 @@ class Mirostat:
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         mu = measure.state(self)  # [...]
-        # The threshold never rises above the mode: at least that token stays.
-        xp = namespace(measure.energy)
-        threshold = xp.minimum(measure.log_total - mu[..., None] * LOG2, xp.astype(measure.peak, xp.float64))
+        # The threshold never rises above the mode, which has depth 0: at least that token stays.
+        threshold = namespace(mu).clip(measure.log_mass - mu[..., None] * LOG2, None, 0.0)
         gated = restrict(measure, reaches(measure, threshold))
         return gated.stake(self, gated if self.surprise == "proposal" else measure)
 
@@ -68,7 +67,7 @@ class MirostatV1:
 
     def __post_init__(self) -> None:
         _valid_mirostat("MirostatV1", self.tau, self.eta, self.surprise)
-        require(self.first >= 2, "MirostatV1.first", self.first, "use at least 2 tokens to estimate a slope")
+        require(is_whole(self.first, 2), "MirostatV1.first", self.first, "use at least 2 tokens to estimate a slope")
 
     def begin(self, rows: int) -> np.ndarray:
         return np.full(rows, 2.0 * self.tau)
@@ -93,7 +92,9 @@ class MirostatV1:
         log_v = math.log(size)
         excess = xp.where(xp.abs(s - 1) < 1e-9, 1e-9, s - 1)
         log_base = xp.log(excess / -xp.expm1(-excess * log_v)) + measure.state(self) * LOG2
-        return xp.floor(xp.exp(xp.clip(log_base / s, 0.0, log_v)))
+        log_k = log_base / s
+        # exp(log V) may fall short of V by a rounding, and its floor by a token.
+        return xp.where(log_k < log_v, xp.floor(xp.exp(xp.clip(log_k, 0.0, log_v))), float(size))
 
     def settle(self, mu: Array, stake: TokenMeasure, token: Array) -> Array:
         return mu - self.eta * (_surprise(stake, token) - self.tau)
@@ -134,8 +135,9 @@ class AdaptiveP:
 
 
 def _surprise(stake: TokenMeasure, token: Array) -> Array:
-    """[...] -log2 of the drawn token's probability under a staked measure."""
-    return (stake.log_total[..., 0] - at(stake.log_weight, token)) / LOG2
+    """[...] -log2 of the drawn token's probability under a staked measure; finite whatever the token."""
+    bits = (stake.log_total[..., 0] - at(stake.log_weight, token)) / LOG2
+    return namespace(bits).clip(bits, 0.0, 1e6)
 
 
 def _valid_mirostat(owner: str, tau: float, eta: float, surprise: str) -> None:

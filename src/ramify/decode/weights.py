@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ramify.arrays import namespace
 from ramify.decode.action import Greedy
 from ramify.decode.measure import TokenMeasure, reweight
 from ramify.describe import method
-from ramify.errors import require
+from ramify.errors import is_whole, require
 
 __all__ = ["Coverage", "DynamicTemperature", "LogitBias", "Quadratic", "Temperature", "Uniform"]
 
@@ -27,7 +29,8 @@ class Temperature:
     t: float
 
     def __post_init__(self) -> None:
-        require(0 <= self.t < math.inf, "Temperature.t", self.t, "use a finite temperature >= 0 (0 is greedy)")
+        ok = self.t == 0 or 1e-6 <= self.t < math.inf
+        require(ok, "Temperature.t", self.t, "use 0 (greedy) or a finite temperature >= 1e-6")
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         if self.t == 0:
@@ -47,15 +50,16 @@ class DynamicTemperature:
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        require(0 < self.low < math.inf, "DynamicTemperature.low", self.low, "use a finite temperature > 0")
-        require(self.low <= self.high < math.inf, "DynamicTemperature.high", self.high, "use low <= high < inf")
+        require(0 <= self.low < math.inf, "DynamicTemperature.low", self.low, "use a finite temperature >= 0")
+        ok = max(self.low, 1e-6) <= self.high < math.inf
+        require(ok, "DynamicTemperature.high", self.high, "use low <= high < inf")
         require(self.exponent > 0, "DynamicTemperature.exponent", self.exponent, "use an exponent > 0")
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         xp = namespace(measure.log_weight)
         most = xp.log(xp.astype(measure.support, xp.float64))[..., None]
         share = xp.clip(measure.entropy / xp.where(most > 0, most, 1.0), 0.0, 1.0)
-        t = self.low + (self.high - self.low) * share**self.exponent
+        t = xp.clip(self.low + (self.high - self.low) * share**self.exponent, 1e-6, None)
         t = xp.astype(xp.where(most > 0, t, 1.0), measure.log_weight.dtype)
         return reweight(measure, measure.log_weight / t)
 
@@ -125,8 +129,10 @@ class LogitBias:
     bias: tuple[tuple[int, float], ...]
 
     def __post_init__(self) -> None:
+        pairs = isinstance(self.bias, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.bias)
+        require(pairs, "LogitBias.bias", self.bias, "use a tuple of (token id, bias) pairs")
         for token, amount in self.bias:
-            require(token >= 0, "LogitBias.bias", (token, amount), "use token ids >= 0")
+            require(is_whole(token), "LogitBias.bias", (token, amount), "use token ids >= 0")
             require(
                 math.isfinite(amount),
                 "LogitBias.bias",
@@ -136,7 +142,7 @@ class LogitBias:
 
     def __call__(self, measure: TokenMeasure) -> TokenMeasure:
         xp, size = namespace(measure.log_weight), measure.log_weight.shape[-1]
-        bias = [0.0] * size
+        bias = np.zeros(size)
         for token, amount in self.bias:
             require(
                 token < size,

@@ -84,9 +84,9 @@ class LocalSampler:
                 top=top,
             )
             state = self.model.advance(state, drawn.token)
-            record = Drawn(*map(to_numpy, drawn))
+            side, record = side.like(stream), Drawn(*map(to_numpy, drawn))
             for i, row in enumerate(rows):
-                row.drawn.append(Drawn(*(field[i] for field in record)))
+                row.drawn.append(_cut(Drawn(*(field[i] for field in record)), row.request.top))
 
     def _admit(self, state: Any, side: Side | None, stream: np.ndarray, fresh: list[Request]) -> tuple[Any, Side, Any]:
         """Start new requests and join them to the rows under way."""
@@ -99,7 +99,7 @@ class LocalSampler:
         joined = Side(
             tokens=_joined(side.tokens, new.tokens),
             prompt=_joined(side.prompt, new.prompt),
-            state=join_rows([dict(side.state), dict(new.state)]),
+            state=join_rows([_complete(side, new), _complete(new, side)]),
         )
         return self.model.select([state, started], np.arange(count)), joined, np.concatenate([stream, keys])
 
@@ -130,6 +130,7 @@ class LocalSampler:
             imposed = np.array(request.prefix_role, dtype=role.dtype)
             role[: len(imposed)] = np.where(imposed == APPENDED, APPENDED, role[: len(imposed)])
         tokens = fields.token.astype(np.int64)
+        shape = fields.top_ids.shape if drawn else (0, request.top)
         return Leaf(
             key=request.key,
             tokens=tokens,
@@ -141,8 +142,19 @@ class LocalSampler:
             fallback=fields.fallback,
             ended=self._ended(row) or "unknown",
             text=self.model.text(tokens.tolist()),
-            top=Top(fields.top_ids[:, : request.top], fields.top_logprobs[:, : request.top]) if request.top else None,
+            top=Top(fields.top_ids.reshape(shape), fields.top_logprobs.reshape(shape)) if request.top else None,
         )
+
+
+def _cut(drawn: Drawn, top: int) -> Drawn:
+    """A row's record with the alternatives it asked for: others in the batch may have asked for more."""
+    return drawn._replace(top_ids=drawn.top_ids[:top], top_logprobs=drawn.top_logprobs[:top])
+
+
+def _complete(side: Side, other: Side) -> dict[Any, Any]:
+    """The state of one side, with what only the other's operators keep in the value they begin with."""
+    missing = {operator: operator.begin(len(side.tokens)) for operator in other.state if operator not in side.state}
+    return {**side.state, **missing}
 
 
 def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:

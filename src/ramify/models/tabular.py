@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ramify.arrays import Array
 from ramify.decode.measure import Operator, Side, TokenMeasure, settle
+from ramify.describe import method
 from ramify.errors import require
 from ramify.keys import gumbel, streams
 from ramify.types import Key, Model
@@ -21,7 +22,7 @@ from ramify.types import Key, Model
 __all__ = ["Leaves", "Tabular", "leaves"]
 
 
-@dataclasses.dataclass(frozen=True)
+@method
 class Tabular:
     """Next-token logits looked up by the longest listed suffix of the context; the state is the row of that suffix.
 
@@ -63,38 +64,23 @@ class Tabular:
         rows = tuple((context, tuple(map(float, row))) for context, row in zip(contexts, probs, strict=True))
         return cls(tuple(f"t{i}" for i in range(vocabulary)), rows, eos=vocabulary - 1)
 
-    @cached_property
-    def _compiled(self) -> tuple[np.ndarray, np.ndarray, dict[tuple[int, ...], int]]:
-        """(logits [S, V], next state [S, V], state of a context): suffix lookup as an automaton."""
-        index = {context: row for row, (context, _) in enumerate(self.rows)}
-        # Between listed contexts the automaton passes through their prefixes, which look up like their longest suffix.
-        states = sorted({context[:end] for context in index for end in range(len(context) + 1)}, key=len)
-        number = {context: i for i, context in enumerate(states)}
-
-        def longest(context: tuple[int, ...], among: Any) -> tuple[int, ...]:
-            return next(context[i:] for i in range(len(context) + 1) if context[i:] in among)
-
-        probs = np.array([self.rows[index[longest(context, index)]][1] for context in states])
-        table = np.log(probs, where=probs > 0, out=np.full(probs.shape, -np.inf))
-        step = [[number[longest((*c, token), number)] for token in range(len(self.vocabulary))] for c in states]
-        return table, np.array(step), number
-
     def start(self, prompts: Sequence[Sequence[int]]) -> np.ndarray:
-        _, step, number = self._compiled
+        _, step, first = _compiled(self)
         states = []
         for prompt in prompts:
-            state = number[()]
+            state = first
             for token in prompt:
+                require(0 <= token < len(self.vocabulary), "prompt token", token, "use a token of the vocabulary")
                 state = step[state, token]
             states.append(state)
         return np.array(states, dtype=np.int64)
 
     def logits(self, state: np.ndarray) -> np.ndarray:
-        logits: np.ndarray = self._compiled[0][state]
+        logits: np.ndarray = _compiled(self)[0][state]
         return logits
 
     def advance(self, state: np.ndarray, tokens: Array) -> np.ndarray:
-        after: np.ndarray = self._compiled[1][state, tokens]
+        after: np.ndarray = _compiled(self)[1][state, tokens]
         return after
 
     def select(self, states: Sequence[np.ndarray], rows: Any) -> np.ndarray:
@@ -103,6 +89,23 @@ class Tabular:
 
     def text(self, tokens: Sequence[int]) -> str:
         return " ".join(self.vocabulary[token] for token in tokens)
+
+
+@cache
+def _compiled(model: Tabular) -> tuple[np.ndarray, np.ndarray, int]:
+    """(logits [S, V], next state [S, V], the first state): suffix lookup as an automaton."""
+    index = {context: row for row, (context, _) in enumerate(model.rows)}
+    # Between listed contexts the automaton passes through their prefixes, which look up like their longest suffix.
+    states = sorted({context[:end] for context in index for end in range(len(context) + 1)}, key=len)
+    number = {context: i for i, context in enumerate(states)}
+
+    def longest(context: tuple[int, ...], among: Any) -> tuple[int, ...]:
+        return next(context[i:] for i in range(len(context) + 1) if context[i:] in among)
+
+    probs = np.array([model.rows[index[longest(context, index)]][1] for context in states])
+    table = np.log(probs, where=probs > 0, out=np.full(probs.shape, -np.inf))
+    step = [[number[longest((*c, token), number)] for token in range(len(model.vocabulary))] for c in states]
+    return table, np.array(step), number[()]
 
 
 class Leaves(NamedTuple):
@@ -127,6 +130,8 @@ def leaves(model: Model[Any], operator: Operator, prompt: Sequence[int], cap: in
     side = Side.start(operator, [prompt])
     log_q = np.zeros(1)
     done: list[tuple[np.ndarray, np.ndarray]] = []
+    if cap == 0:
+        return Leaves(np.zeros((1, 0), dtype=np.int64), log_q)
     for length in range(cap):
         measure = operator(TokenMeasure.of(model.logits(state), side))
         kernel = measure.log_kernel
