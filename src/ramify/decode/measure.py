@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,24 +60,17 @@ class Side:
         return dataclasses.replace(self, tokens=xp.where(here, xp.astype(tokens, history.dtype)[..., None], history))
 
     def rows(self, rows: Any) -> Side:
-        """The given rows: fork, prune, reorder. What was padding for longer rows goes."""
-        tokens = self.tokens[rows]
-        longest = int((tokens != NONE).sum(-1).max()) if 0 not in tokens.shape else 0
-        return Side(
-            tokens[..., :longest],
-            self.prompt[rows],
-            take_rows(dict(self.state), rows),
-            take_rows(dict(self.hidden), rows),
-        )
+        """The given rows: fork, prune, reorder."""
+        return Side(*take_rows((self.tokens, self.prompt, dict(self.state), dict(self.hidden)), rows))
+
+    def trimmed(self) -> Side:
+        """Without the padding that no row needs any more."""
+        longest = int(self.length.max()) if 0 not in self.tokens.shape else 0
+        return dataclasses.replace(self, tokens=self.tokens[..., :longest])
 
     def like(self, array: Array) -> Side:
         """The same side in the array library and on the device of ``array``."""
-        return Side(
-            place(self.tokens, array),
-            place(self.prompt, array),
-            place(dict(self.state), array),
-            place(dict(self.hidden), array),
-        )
+        return Side(*place((self.tokens, self.prompt, dict(self.state), dict(self.hidden)), array))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,29 +94,21 @@ class TokenMeasure:
     def of(cls, logits: Array, side: Side | None = None) -> TokenMeasure:
         """The raw model as a measure: u = exp(logits), S = every token with a finite logit."""
         xp = namespace(logits)
-        require(
-            logits.ndim >= 1 and logits.shape[-1] >= 1,
-            "logits.shape",
-            tuple(logits.shape),
-            "use [..., V], V >= 1",
-        )
-        if not xp.isdtype(logits.dtype, "real floating"):
-            raise InvalidValue(f"logits.dtype = {logits.dtype}: use a floating-point dtype")
-        limits = xp.finfo(logits.dtype)
-        require(limits.bits <= 64, "logits.dtype", str(logits.dtype), "use single or double precision")
-        if limits.bits < 32:
-            logits = xp.astype(logits, xp.float32)
-        batch = tuple(logits.shape[:-1])
+        shape = tuple(logits.shape)
+        require(shape and shape[-1] >= 1, "logits.shape", shape, "use [..., V], V >= 1")
+        wide, dead = _precision(xp, logits.dtype)
+        if wide is not None:
+            logits = xp.astype(logits, wide)
+        batch = shape[:-1]
         peak = xp.max(logits, axis=-1, keepdims=True)
-        _check_peak(peak)
+        _check_peak(peak, dead)
         if side is None:
             empty = xp.zeros((*batch, 0), dtype=xp.int64, device=logits.device)
             side = Side(empty, empty)
         elif tuple(side.tokens.shape[:-1]) != batch:
-            shape = tuple(side.tokens.shape)
-            raise InvalidValue(f"side.tokens.shape = {shape}: use {(*batch, 'T')}, the batch axes of the logits")
-        # Some engines mask with the lowest finite number instead of -inf; a logit down there is dead all the same.
-        live = logits > float(limits.min) / 2
+            found = tuple(side.tokens.shape)
+            raise InvalidValue(f"side.tokens.shape = {found}: use {(*batch, 'T')}, the batch axes of the logits")
+        live = logits > dead
         measure = cls(
             logits=logits,
             log_weight=logits if xp.all(live) else xp.where(live, logits, -xp.inf),
@@ -226,16 +211,27 @@ class TokenMeasure:
 Operator: TypeAlias = Callable[[TokenMeasure], TokenMeasure]
 
 
-def _check_peak(peak: Array) -> None:
+@cache
+def _precision(xp: Any, dtype: Any) -> tuple[Any, float]:
+    """The dtype to widen logits to (None: work in their own), and the number at or below which a logit is dead.
+
+    Some engines mask with the lowest finite number instead of -inf, so whatever is near it counts as masked.
+    """
+    if not xp.isdtype(dtype, "real floating") or xp.finfo(dtype).bits > 64:
+        raise InvalidValue(f"logits.dtype = {dtype}: use a floating-point dtype of at most 64 bits")
+    return (xp.float32 if xp.finfo(dtype).bits < 32 else None), float(xp.finfo(dtype).min) / 2
+
+
+def _check_peak(peak: Array, dead: float) -> None:
     """A maximum is NaN if anything is, so one number a row tells all that can be wrong with it."""
     xp = namespace(peak)
-    if xp.all(xp.isfinite(peak)):
+    if xp.all((peak > dead) & (peak < xp.inf)):
         return
     if xp.any(xp.isnan(peak)):
         raise InvalidValue("logits hold NaN: the model's output is broken; check its weights and precision")
     if xp.any(peak == xp.inf):
         raise InvalidValue("logits hold +inf: a certain token is the `forced` channel's business; use finite logits")
-    raise InvalidValue("logits leave no live token (all are -inf): give every row at least one finite logit")
+    raise InvalidValue("logits leave no live token (all are masked): give every row at least one finite logit")
 
 
 def _shaped(tree: Any, like: Array) -> Any:
@@ -253,7 +249,9 @@ def _shaped(tree: Any, like: Array) -> Any:
 def restrict(measure: TokenMeasure, keep: Array, fallback: str = "mode") -> TokenMeasure:
     """Narrow the support to ``keep``. Where nothing would be left, the declared fallback applies and is recorded."""
     xp = namespace(keep)
-    live = measure.live & xp.broadcast_to(keep, measure.live.shape)
+    if keep.shape != measure.live.shape:
+        keep = xp.broadcast_to(keep, measure.live.shape)
+    live = measure.live & keep
     empty = ~xp.any(live, axis=-1)
     if xp.any(empty):
         instead = measure.live if fallback == "live" else measure._is_token(measure.mode)

@@ -69,7 +69,7 @@ class LocalSampler:
             yield from (self._leaf(row) for row in rows if self._ended(row))
             if len(going) < len(rows):
                 rows = [rows[i] for i in going]
-                state, side, stream = self.model.select([state], going), side.rows(going), stream[going]
+                state, side, stream = self.model.select([state], going), side.rows(going).trimmed(), stream[going]
                 continue
             given, appended = self._given(rows)
             top = max(row.request.top for row in rows)
