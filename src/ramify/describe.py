@@ -126,7 +126,7 @@ def _has_name(function: FunctionType) -> bool:
 
 def _is_method(cls: Any) -> bool:
     """Whether ``method`` made this class: only such values have a text form, and only they are built from one."""
-    return vars(cls).get("__repr__") is _shown
+    return cls.__repr__ is _shown
 
 
 # ------------------------------------------------------------------------------------------------- text, JSON -> value
