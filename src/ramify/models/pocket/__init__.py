@@ -1,0 +1,5 @@
+"""The pocket engine: a tiny Llama-layout decoder in pure NumPy, bit for bit the same in any batch."""
+
+from ramify.models.pocket.model import Pocket, State
+
+__all__ = ["Pocket", "State"]
