@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 
 .PHONY: demo test lint bench soak clean
 
-demo: $(VENV)/demo.stamp            ## decode on a model small enough to enumerate
+demo: $(VENV)/demo.stamp            ## the embedded reasoner on Countdown; then decoders on an enumerable model
+	$(BIN)/python examples/countdown.py
 	$(BIN)/python examples/decoding.py
 
 test: lint                          ## lint, types, then every test and doctest
@@ -19,6 +20,7 @@ lint: $(VENV)/test.stamp
 bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each printing ratios
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/keys.py
+	$(BIN)/python benchmarks/pocket.py
 
 soak: $(VENV)/test.stamp            ## the long tests that would not fit a ten-minute CI
 	$(BIN)/pytest -n 2 -m soak
