@@ -47,7 +47,7 @@ def main() -> None:
         likeliest = int(
             np.argmax([leaf.logprob.sum() if a else -np.inf for leaf, a in zip(leaves, answers, strict=True)])
         )
-        rows.append((np.mean(right), task.verify(question, voted), right[likeliest], max(right)))
+        rows.append((float(np.mean(right)), task.verify(question, voted), right[likeliest], max(right)))
         if len(rows) == 1:
             share = f"{np.mean(right):.0%} of the samples right"
             print(f"question {question.prompt!r}: {len(valid)} different answers, {share}")
