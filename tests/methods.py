@@ -56,6 +56,9 @@ from ramify.decode import (
     vllm,
 )
 from ramify.ledger import Calls, Tokens
+from ramify.models import HF, Pocket, Tabular
+from ramify.tasks import Arithmetic, Countdown, Modular, Sound, Verified
+from ramify.types import Key
 
 
 def alternate(side: Side, size: int) -> Array:
@@ -175,4 +178,12 @@ COMPOSED: tuple[Operator, ...] = (
 GATES = HEADS + OTHER_GATES
 OPERATORS = WEIGHTS + GATES + ACTIONS + STATEFUL + COMPOSED
 DRAWS = (InverseCDF(), GumbelMax())
-METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, Tokens(), Tokens(prompt=True), Calls())
+MODELS = (
+    Tabular.random(Key("methods", "tabular", 0), vocabulary=3, order=1),
+    Pocket("main"),
+    Pocket("tiny", precision="float64"),
+    HF("somebody/some-model"),
+)
+TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
+COSTS = (Tokens(), Tokens(prompt=True), Calls())
+METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *COSTS)
