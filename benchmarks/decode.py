@@ -15,7 +15,6 @@ of the step, as a share of the memory bandwidth measured first. The last line co
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 from transformers.generation import logits_process as hf
 
+from clock import best
 from ramify.decode import (
     Chain,
     Epsilon,
@@ -72,15 +72,8 @@ def rows(kind: str, count: int) -> np.ndarray:
     return logits
 
 
-def best(run: Callable[[], object], repeats: int) -> float:
-    """Milliseconds of the fastest of several runs, after one that warms up."""
-    run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return 1e3 * min(times)
+def milliseconds(run: Callable[[], object], repeats: int) -> float:
+    return 1e3 * best(run, repeats)
 
 
 def processed(processors: list[Any], scores: Any) -> Any:
@@ -98,7 +91,7 @@ def main() -> None:
     count, repeats = options.rows, options.repeats
 
     big = np.ones(1 << 26, dtype=np.float32)
-    bandwidth = big.nbytes / best(lambda: big.max(), 5) / 1e6
+    bandwidth = big.nbytes / best(lambda: big.max(), 5) / 1e9
     print(f"[{count}, {V:,}] float32; NumPy {np.__version__}")
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     print(f"memory bandwidth, one thread reading: {bandwidth:.1f} GB/s\n")
@@ -121,8 +114,8 @@ def main() -> None:
             def theirs(processors: list[Any] = processors, scores: Any = scores) -> Any:
                 return torch.multinomial(torch.softmax(processed(processors, scores), dim=-1), 1)
 
-            gates = best(lambda p=processors, s=scores: processed(p, s), repeats)  # type: ignore[misc]
-            whole, mine = best(theirs, repeats), best(ours, repeats)
+            gates = milliseconds(lambda p=processors, s=scores: processed(p, s), repeats)  # type: ignore[misc]
+            whole, mine = milliseconds(theirs, repeats), milliseconds(ours, repeats)
             share = 100 * (logits.nbytes / mine / 1e6) / bandwidth
             mark = " (sorts)" if sorts else ""
             times = f"{name:<20}{gates:>10.1f}{whole:>10.1f}{mine:>13.1f}"

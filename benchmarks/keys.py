@@ -5,34 +5,27 @@ python benchmarks/keys.py
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
+from clock import best
 from ramify.keys import generator, streams, uniform
 from ramify.types import Key
 
 
-def best(run: Callable[[], object], repeats: int = 20) -> float:
-    """Microseconds of the fastest run."""
-    run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return 1e6 * min(times)
+def microseconds(run: Callable[[], object], rows: int, repeats: int = 20) -> float:
+    return 1e6 * best(run, repeats) / rows
 
 
 def main() -> None:
     rows = 1_000
     keys = [Key("benchmark", f"q{i // 80}", i % 80) for i in range(rows)]
-    names = best(lambda: streams(keys)) / rows
+    names = microseconds(lambda: streams(keys), rows)
     batch = streams(keys)
-    draws = best(lambda: uniform(batch, 17)) / rows
-    naive = best(lambda: [generator(key).random() for key in keys], 3) / rows
-    seeded = best(lambda: [np.random.default_rng(i).random() for i in range(rows)], 3) / rows
+    draws = microseconds(lambda: uniform(batch, 17), rows)
+    naive = microseconds(lambda: [generator(key).random() for key in keys], rows, 3)
+    seeded = microseconds(lambda: [np.random.default_rng(i).random() for i in range(rows)], rows, 3)
     print(f"name a stream                        {names:8.3f} µs")
     print(f"draw at a position, {rows:,} rows       {draws:8.3f} µs a row")
     print(f"a fresh Philox generator a row       {naive:8.3f} µs a row   {naive / draws:6.0f} x")
