@@ -199,7 +199,7 @@ def pick(weight: Array, u: Array) -> Array:
     if size % width:
         padding = xp.zeros((*weight.shape[:-1], -size % width), dtype=weight.dtype, device=weight.device)
         weight = xp.concat([weight, padding], axis=-1)
-    blocks = weight.reshape(*weight.shape[:-1], -1, width)
+    blocks = weight.reshape(*weight.shape[:-1], weight.shape[-1] // width, width)
     sums = xp.sum(blocks, axis=-1, dtype=xp.float64)
     block, short = _passes(sums, u * xp.sum(sums, axis=-1))
     inside = xp.take_along_axis(blocks, block[..., None, None], axis=-2)[..., 0, :]

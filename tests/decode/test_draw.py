@@ -10,9 +10,13 @@ import pytest
 from ramify.decode import (
     Chain,
     Draw,
+    Drawn,
     Epsilon,
     Greedy,
+    MaxThinking,
     MinP,
+    Mirostat,
+    Operator,
     Repetition,
     Side,
     Temperature,
@@ -20,7 +24,9 @@ from ramify.decode import (
     TopA,
     TopK,
     TopNSigma,
+    TopP,
     Typical,
+    Xtc,
     step,
 )
 from ramify.errors import InvalidValue
@@ -119,14 +125,49 @@ def test_half_precision_logits_are_worked_on_in_single() -> None:
     assert TokenMeasure.of(LOGITS.astype(np.float16)).log_weight.dtype == np.float32
 
 
-def test_large_rows_draw_the_same_alone_and_in_a_batch() -> None:
-    logits = np.random.default_rng(0).normal(size=(3, 20_000)).astype(np.float32)
-    keys = streams(Key("large", "q", i) for i in range(3))
-    for operator in (Chain(), TopK(50), Temperature(0.3)):
-        for draw in DRAWS:
-            together, _ = step(operator, logits, Side.start(operator, [()] * 3), keys, draw=draw, top=3)
-            for i in range(3):
-                part = slice(i, i + 1)
-                alone, _ = step(operator, logits[part], Side.start(operator, [()]), keys[part], draw=draw, top=3)
-                for mine, theirs in zip(together, alone, strict=True):
-                    assert np.array_equal(mine[part], theirs)
+LARGE: list[Operator] = [
+    Chain(),
+    TopK(50),
+    Temperature(0.3),
+    TopP(0.9),
+    Chain(Temperature(0.7), TopK(300), TopP(0.9), MinP(0.01)),
+    Chain(Typical(0.9), Temperature(0)),
+    Chain(Epsilon(1e-3), Repetition(1.3), TopP(0.8)),
+    Chain(MinP(0.02), Mirostat(tau=2.0), Temperature(0.8)),
+    Chain(MaxThinking(0, end=(7,)), TopK(20)),
+    Xtc(0.5, 0.1),
+]
+
+
+@pytest.mark.parametrize("operator", LARGE, ids=repr)
+@pytest.mark.parametrize("draw", DRAWS, ids=repr)
+def test_large_rows_draw_the_same_alone_in_a_batch_and_in_any_order(operator: Operator, draw: Draw) -> None:
+    """Survivors of several rows are worked on together; a row's record must not show it, whatever their numbers."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(5, 20_000)).astype(np.float32)
+    logits[1] *= 3
+    logits[3, :40] += 15
+    logits[4, 100:] = -np.inf
+    keys = streams(Key("large", "q", i) for i in range(5))
+    prompts = [(1, 2), (3,), (), (2, 2, 2), (5,)]
+
+    def run(rows: list[int]) -> tuple[Drawn, Side]:
+        side = Side.start(operator, [prompts[i] for i in rows])
+        _, side = step(operator, logits[rows], side, keys[rows], draw=draw, top=3)
+        return step(operator, logits[rows] * 0.9, side, keys[rows], draw=draw, given=np.full(len(rows), -1))
+
+    together, after = run([0, 1, 2, 3, 4])
+    shuffled, _ = run([3, 0, 4, 2, 1])
+    for i in range(5):
+        alone, mine = run([i])
+        for whole, single, other in zip(together, alone, shuffled, strict=True):
+            assert np.array_equal(whole[i : i + 1], single)
+            assert np.array_equal(whole[i], other[[3, 0, 4, 2, 1].index(i)])
+        for name, value in mine.state.items():
+            assert np.array_equal(after.state[name][i : i + 1], value)
+
+
+def test_no_rows_give_no_tokens() -> None:
+    for size in (10, 5_000):
+        drawn, _ = step(TopK(3), np.zeros((0, size)), Side.start(TopK(3), []), streams([]))
+        assert drawn.token.shape == (0,)

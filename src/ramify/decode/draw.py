@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ramify.arrays import Array, at, count, join_rows, largest, namespace, pick, place, to_numpy
+from ramify.arrays import Array, at, count, join_rows, largest, namespace, pick, place, take_rows, to_numpy
 from ramify.decode.action import Greedy
 from ramify.decode.compose import Chain
 from ramify.decode.head import EntropyBudget, TailFree, TopH, TopK, TopP, Typical
@@ -71,13 +71,13 @@ class GumbelMax:
         xp = namespace(measure.live)
         *rows, column = np.nonzero(to_numpy(measure.live))
         noise = np.zeros(measure.live.shape)
-        token = column if ids is None else ids[column]
+        token = column if ids is None else ids[(*rows, column)]
         noise[(*rows, column)] = gumbel(stream[tuple(rows)], position[tuple(rows)], token)
         return xp.argmax(measure.energy + xp.asarray(noise, device=measure.live.device), axis=-1)
 
 
 Draw: TypeAlias = Callable[[TokenMeasure, np.ndarray | None, np.ndarray, np.ndarray], Array]
-"""(measure [..., M], the token ids of its columns [M] or None, stream [..., 4], position [...]) -> column [...]"""
+"""(measure [B, M], the token ids of its columns [B, M] or None, stream [B, 4], position [B]) -> column [B]"""
 
 
 def step(
@@ -109,76 +109,175 @@ def step(
     if xp.any(wrong):
         raise InvalidValue(f"given = {int(given[wrong][0])}: use token ids below {logits.shape[-1]}, or -1 to draw one")
 
-    def block(part: slice) -> tuple[Drawn, dict[Any, Any]]:
-        raw = TokenMeasure.of(logits[part], side.rows(part))
-        return _decode(operator, raw, stream[part], draw, given[part], appended[part], top)
-
-    if xp is np and logits.shape[-1] > SMALL and rows > 1:
-        _keep_freed_memory()
-        blocks = [block(slice(row, row + 1)) for row in range(rows)]
-        drawn, state = Drawn(*join_rows([tuple(each) for each, _ in blocks])), join_rows([each for _, each in blocks])
+    if xp is np and logits.shape[-1] > SMALL and rows:
+        drawn, state = _long_rows(operator, logits, side, stream, draw, given, appended, top)
     else:
-        drawn, state = block(slice(None))
+        raw = TokenMeasure.of(logits, side)
+        measure, position = operator(raw), to_numpy(side.length)
+        chosen = _choose(measure, None, measure.forced, position, stream, draw, given)
+        drawn = _record(chosen, appended, _under_model(raw.logits, raw.log_total, chosen.token, top))
+        state = settle(measure, drawn.token, chosen.possible & ~chosen.forced & ~appended)
     return drawn, dataclasses.replace(side.append(drawn.token), state=state)
 
 
-def _decode(
-    operator: Operator, raw: TokenMeasure, stream: np.ndarray, draw: Draw, given: Array, appended: Array, top: int
-) -> tuple[Drawn, dict[Any, Any]]:
-    xp = namespace(raw.logits)
-    wide, final, ids = _propose(operator, raw)
-    chosen = draw(final, ids, stream, to_numpy(raw.side.length))
-    if ids is None:
-        proposed, late = chosen, final.forced
-    else:
-        proposed, late = ids[chosen], np.where(final.forced == NONE, NONE, ids[final.forced])
-    action = xp.where(wide.forced == NONE, late, wide.forced)
+class _Chosen(NamedTuple):
+    """The proposal's side of a draw."""
+
+    token: Array  # [B]
+    log_q: Array  # [B]
+    possible: Array  # [B] whether the measure could have drawn it
+    forced: Array  # [B] whether an action was to be taken
+    followed: Array  # [B] whether the token is that action
+    support: Array  # [B]
+    fallback: Array  # [B]
+
+
+def _choose(
+    measure: TokenMeasure,
+    ids: np.ndarray | None,
+    action: Array,
+    position: np.ndarray,
+    stream: np.ndarray,
+    draw: Draw,
+    given: Array,
+) -> _Chosen:
+    """Draw from ``measure [B, M]``: over the vocabulary (``ids`` None) or over survivors, the tokens ``ids [B, M]``."""
+    xp, rows = namespace(measure.live), np.arange(len(position))
+    drawn, late = draw(measure, ids, stream, position), measure.forced
+    if ids is not None:
+        drawn, late = ids[rows, drawn], np.where(late == NONE, NONE, ids[rows, late])
+    action = xp.where(action == NONE, late, action)
+    token = xp.where(given == NONE, xp.where(action == NONE, drawn, action), given)
     forced = action != NONE
-    token = xp.where(given == NONE, xp.where(forced, action, proposed), given)
-
-    column = token if ids is None else np.minimum(np.searchsorted(ids, token), len(ids) - 1)
-    possible = at(final.live, column) & (True if ids is None else ids[column] == token)
-    log_q = xp.where(possible, at(final.log_weight, column) - final.log_total[..., 0], -xp.inf)
-    log_q = xp.where(forced, xp.where(token == action, 0.0, -xp.inf), log_q)
-    alternatives, top_ids = largest(raw.energy, top)
-    drawn = Drawn(
+    # Ids ascend and padding repeats the last: the first column that reaches the token is the only one that may be it.
+    column = token if ids is None else np.minimum(np.sum(ids < token[:, None], axis=-1), ids.shape[-1] - 1)
+    possible = at(measure.live, column) & (True if ids is None else ids[rows, column] == token)
+    log_q = xp.where(possible, at(measure.log_weight, column) - measure.log_total[..., 0], -xp.inf)
+    return _Chosen(
         token=token,
-        logprob=at(raw.logits, token) - raw.log_total[..., 0],
-        log_q=xp.where(appended, xp.nan, log_q),
-        rank=_rank(raw.logits, token),
-        support=xp.where(forced, 1, final.support),
-        fallback=final.fallback,
-        forced=forced & (token == action),
-        top_ids=top_ids,
-        top_logprobs=alternatives - raw.log_total,
+        log_q=xp.where(forced, xp.where(token == action, 0.0, -xp.inf), log_q),
+        possible=possible,
+        forced=forced,
+        followed=forced & (token == action),
+        support=xp.where(forced, 1, measure.support),
+        fallback=measure.fallback,
     )
-    return drawn, settle(wide, token, possible & ~forced & ~appended)
 
 
-def _propose(operator: Operator, raw: TokenMeasure) -> tuple[TokenMeasure, TokenMeasure, np.ndarray | None]:
-    """Apply an operator: (the measure over the vocabulary, the measure to draw from, the token ids of its columns).
+def _under_model(logits: Array, log_total: Array, token: Array, top: int) -> tuple[Array, Array, Array, Array]:
+    """The raw model's side of a draw: log p and rank of the token, and the ``top`` alternatives."""
+    alternatives, ids = largest(logits, top)
+    return at(logits, token) - log_total[..., 0], _rank(logits, token), ids, alternatives - log_total
 
-    The two are one, and the ids None, unless this is one long row that some operator cut down, and what is left of the
-    chain looks at weights alone: then that runs on the survivors only. The proposal is the same, and so is every row's
-    arithmetic in whatever batch it comes, because ``step`` works on long rows one at a time.
+
+def _record(chosen: _Chosen, appended: Array, model: tuple[Array, Array, Array, Array]) -> Drawn:
+    logprob, rank, top_ids, top_logprobs = model
+    return Drawn(
+        token=chosen.token,
+        logprob=logprob,
+        log_q=namespace(appended).where(appended, namespace(appended).nan, chosen.log_q),
+        rank=rank,
+        support=chosen.support,
+        fallback=chosen.fallback,
+        forced=chosen.followed,
+        top_ids=top_ids,
+        top_logprobs=top_logprobs,
+    )
+
+
+# ------------------------------------------------------------------------------------- long rows: a large vocabulary
+
+
+class _Cut(NamedTuple):
+    """A long row that a gate has cut down, with what is left to do on its survivors."""
+
+    row: int
+    rest: tuple[Any, ...]  # operators that look at weights alone
+    ids: np.ndarray  # [M]
+    log_weight: np.ndarray  # [M]
+    forced: np.ndarray  # [1]
+    fallback: np.ndarray  # [1]
+    log_total: np.ndarray  # [1, 1] of the raw model
+    measure: TokenMeasure | None  # [1, V] as the gate left it, where a state waits for the token
+
+
+def _long_rows(
+    operator: Operator,
+    logits: np.ndarray,
+    side: Side,
+    stream: np.ndarray,
+    draw: Draw,
+    given: np.ndarray,
+    appended: np.ndarray,
+    top: int,
+) -> tuple[Drawn, dict[Any, Any]]:
+    """Decode a row at a time, so that a row and its temporaries stay in a core's cache, until a gate has cut it down.
+
+    Once the rest of the chain looks at weights alone it runs on the survivors, padded to a power of two, many rows
+    together. Which width that is depends on the row and not on its company, so neither does a single bit of the result.
     """
-    measure, rest = raw, _in_sequence(operator)
-    long = isinstance(raw.live, np.ndarray) and raw.live.shape[-1] > SMALL and raw.live.shape[0] == 1
+    _keep_freed_memory()
+    parts, position = _in_sequence(operator), side.length
+    done: list[tuple[list[int], Drawn, dict[Any, Any]]] = []
+    waiting: dict[tuple[int, int], list[_Cut]] = {}
+    for row in range(len(logits)):
+        mine = slice(row, row + 1)
+        raw = TokenMeasure.of(logits[mine], side.rows(mine))
+        cut = _cut(row, parts, raw)
+        if isinstance(cut, _Cut):
+            waiting.setdefault((len(cut.rest), _width(len(cut.ids))), []).append(cut)
+            continue
+        chosen = _choose(cut, None, cut.forced, position[mine], stream[mine], draw, given[mine])
+        drawn = _record(chosen, appended[mine], _under_model(logits[mine], raw.log_total, chosen.token, top))
+        done.append(([row], drawn, settle(cut, drawn.token, chosen.possible & ~chosen.forced & ~appended[mine])))
+    for (_, width), cuts in waiting.items():
+        rows, action = [cut.row for cut in cuts], np.concatenate([cut.forced for cut in cuts])
+        measure, ids = _together(cuts, width)
+        for each in cuts[0].rest:
+            measure = each(measure)
+        chosen = _choose(measure, ids, action, position[rows], stream[rows], draw, given[rows])
+        settled = chosen.possible & ~chosen.forced & ~appended[rows]
+        model, states = [], []
+        for i, cut in enumerate(cuts):
+            mine, token = slice(cut.row, cut.row + 1), chosen.token[i : i + 1]
+            model.append(_under_model(logits[mine], cut.log_total, token, top))
+            if cut.measure is not None:
+                states.append(settle(cut.measure, token, settled[i : i + 1]))
+        state = join_rows(states) if states else take_rows(dict(side.state), rows)
+        done.append((rows, _record(chosen, appended[rows], join_rows(model)), state))
+    order = np.argsort([row for rows, _, _ in done for row in rows])
+    drawn = Drawn(*take_rows(join_rows([tuple(each) for _, each, _ in done]), order))
+    return drawn, take_rows(join_rows([state for _, _, state in done]), order)
+
+
+def _cut(row: int, parts: tuple[Any, ...], raw: TokenMeasure) -> TokenMeasure | _Cut:
+    """Apply operators to one long row until tokens have gone and only weights matter to the rest."""
+    measure, rest = raw, parts
     while rest:
         measure, rest = rest[0](measure), rest[1:]
-        if long and measure.support[0] < raw.live.shape[-1] and all(isinstance(each, WEIGHTS_ONLY) for each in rest):
+        if measure.support[0] < raw.live.shape[-1] and all(isinstance(each, WEIGHTS_ONLY) for each in rest):
             ids = np.flatnonzero(measure.live[0])
-            final = dataclasses.replace(
-                measure,
-                logits=measure.logits[:, ids],
-                log_weight=measure.log_weight[:, ids],
-                live=np.ones((1, len(ids)), dtype=bool),
-                forced=np.full(1, NONE),
-            )
-            for each in rest:
-                final = each(final)
-            return measure, final, ids
-    return measure, measure, None
+            weights, state = measure.log_weight[0, ids], measure if measure.stakes else None
+            return _Cut(row, rest, ids, weights, measure.forced, measure.fallback, raw.log_total, state)
+    return measure
+
+
+def _together(cuts: list[_Cut], width: int) -> tuple[TokenMeasure, np.ndarray]:
+    """The survivors of several rows as one measure ``[B, width]``, and their token ids."""
+    log_weight = np.zeros((len(cuts), width), dtype=cuts[0].log_weight.dtype)
+    ids, live = np.empty(log_weight.shape, dtype=np.int64), np.zeros(log_weight.shape, dtype=bool)
+    for i, cut in enumerate(cuts):
+        count = len(cut.ids)
+        log_weight[i, :count], live[i, :count] = cut.log_weight, True
+        ids[i, :count], ids[i, count:] = cut.ids, cut.ids[-1]
+    forced, fallback = np.full(len(cuts), NONE), np.concatenate([cut.fallback for cut in cuts])
+    # Operators on weights alone never look at logits or side; only their shapes have to fit.
+    return TokenMeasure(log_weight, log_weight, live, forced, fallback, Side(ids[:, :0], ids[:, :0])), ids
+
+
+def _width(count: int) -> int:
+    """The power of two, at least 64, that so many survivors are padded to."""
+    return max(64, 1 << (count - 1).bit_length())
 
 
 def _in_sequence(operator: Any) -> tuple[Any, ...]:
