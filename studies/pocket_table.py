@@ -172,7 +172,7 @@ def force(options: argparse.Namespace) -> None:
     """Budget forcing: suppress the end, append "wait", and go on, as often as there are extra attempts."""
     options.cache.mkdir(parents=True, exist_ok=True)
     model, results = Pocket(options.checkpoint), {}
-    for task in (Countdown(4), Countdown(5), Arithmetic(8), Modular(12)):
+    for task in (Countdown(4), Countdown(5)):
         asked = task.questions(options.questions)
         references, wait = task.references(asked), model.encode("wait\n")
         traces = {(q, i): () for q in range(len(asked)) for i in range(options.samples)}
@@ -203,7 +203,8 @@ def force(options: argparse.Namespace) -> None:
                 flush=True,
             )
         results[repr(task)] = rows
-    (options.cache / "force.json").write_text(json.dumps({"checkpoint": options.checkpoint, "rows": results}, indent=1))
+        found = {"checkpoint": options.checkpoint, "rows": results}
+        (options.cache / "force.json").write_text(json.dumps(found, indent=1))
 
 
 def main() -> None:
