@@ -220,17 +220,8 @@ def _long_rows(
     parts, position = _in_sequence(operator), side.length
     done: list[tuple[list[int], Drawn, dict[Any, Any]]] = []
     waiting: dict[tuple[int, int], list[_Cut]] = {}
-    for row in range(len(logits)):
-        mine = slice(row, row + 1)
-        raw = TokenMeasure.of(logits[mine], side.rows(mine))
-        cut = _cut(row, parts, raw)
-        if isinstance(cut, _Cut):
-            waiting.setdefault((len(cut.rest), _width(len(cut.ids))), []).append(cut)
-            continue
-        chosen = _choose(cut, None, cut.forced, position[mine], stream[mine], draw, given[mine])
-        drawn = _record(chosen, appended[mine], _under_model(logits[mine], raw.log_total, chosen.token, top))
-        done.append(([row], drawn, settle(cut, drawn.token, chosen.possible & ~chosen.forced & ~appended[mine])))
-    for (_, width), cuts in waiting.items():
+
+    def finish(cuts: list[_Cut], width: int) -> None:
         rows, action = [cut.row for cut in cuts], np.concatenate([cut.forced for cut in cuts])
         measure, ids = _together(cuts, width)
         for each in cuts[0].rest:
@@ -239,12 +230,27 @@ def _long_rows(
         settled = chosen.possible & ~chosen.forced & ~appended[rows]
         model, states = [], []
         for i, cut in enumerate(cuts):
-            mine, token = slice(cut.row, cut.row + 1), chosen.token[i : i + 1]
-            model.append(_under_model(logits[mine], cut.log_total, token, top))
+            token = chosen.token[i : i + 1]
+            model.append(_under_model(logits[cut.row : cut.row + 1], cut.log_total, token, top))
             if cut.measure is not None:
                 states.append(settle(cut.measure, token, settled[i : i + 1]))
         state = join_rows(states) if states else take_rows(dict(side.state), rows)
         done.append((rows, _record(chosen, appended[rows], join_rows(model)), state))
+
+    for row in range(len(logits)):
+        mine = slice(row, row + 1)
+        raw = TokenMeasure.of(logits[mine], side.rows(mine))
+        cut = _cut(row, parts, raw)
+        if isinstance(cut, TokenMeasure):  # nothing went: drawn from as it stands
+            chosen = _choose(cut, None, cut.forced, position[mine], stream[mine], draw, given[mine])
+            drawn = _record(chosen, appended[mine], _under_model(logits[mine], raw.log_total, chosen.token, top))
+            done.append(([row], drawn, settle(cut, drawn.token, chosen.possible & ~chosen.forced & ~appended[mine])))
+        elif len(cut.ids) > SMALL:  # still long: alone, and without padding
+            finish([cut], len(cut.ids))
+        else:
+            waiting.setdefault((len(cut.rest), _width(len(cut.ids))), []).append(cut)
+    for (_, width), cuts in waiting.items():
+        finish(cuts, width)
     order = np.argsort([row for rows, _, _ in done for row in rows])
     drawn = Drawn(*take_rows(join_rows([tuple(each) for _, each, _ in done]), order))
     return drawn, take_rows(join_rows([state for _, _, state in done]), order)
