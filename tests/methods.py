@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ramify.arrays import Array, namespace
+from ramify.bank import Proposal
 from ramify.decode import (
     AdaptiveP,
     Ban,
@@ -185,5 +186,6 @@ MODELS = (
     HF("somebody/some-model"),
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
+PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls())
-METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *COSTS)
+METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *PROPOSALS, *COSTS)
