@@ -30,9 +30,10 @@ def compact(store: Store) -> None:
             raise StoreError(
                 f"{store.path}: {len(snapshot.conflicts)} keys have two contents; run `ramify bank verify` first"
             )
-        add = _write(store, snapshot)
+        add = [*_write(store, snapshot), *filter(None, [store.write_questions(snapshot.entries)])]
         names = {entry.file for entry in add}
-        old = [entry.file for entry in snapshot.entries.values() if entry.shard and entry.file not in names]
+        rewritten = [entry for entry in snapshot.entries.values() if entry.shard or entry.kind == "questions"]
+        old = [entry.file for entry in rewritten if entry.file not in names]
         with store.locked():
             live = manifest.read(store.path / "manifest")[0]
             fresh = tuple(entry for entry in add if entry.file not in live)
@@ -100,10 +101,14 @@ class _Source:
         group = int(np.searchsorted(self._ends[part], row, side="right")) - 1
         return part, group, row - int(self._ends[part][group])
 
+    def _table(self, name: str, kind: str, group: int) -> pa.Table:
+        """A row group in the present schema, whichever one it was written in."""
+        return self.snapshot.file(name, kind).read_row_group(group).cast(shard.SCHEMAS[kind])
+
     def _read(self, part: int, group: int) -> dict[str, pa.Table]:
         if (part, group) not in self._groups:
             name = self.snapshot.shards[part]
-            tables = {kind: self.snapshot.file(name, kind).read_row_group(group) for kind in shard.FILES}
+            tables = {kind: self._table(name, kind, group) for kind in shard.FILES}
             self._groups[part, group] = tables
             while (
                 len(self._groups) > 1

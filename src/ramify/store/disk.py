@@ -71,7 +71,10 @@ def sha256(path: Path) -> str:
 @contextmanager
 def hold(path: Path, *, shared: bool = False) -> Iterator[int]:
     """Hold the lock of a file while inside. The kernel drops it with the process, so there are no stale locks."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; a bank directory must be writable") from error
     try:
         fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield file

@@ -28,7 +28,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path, written = path, disk.temporary(path)
         try:
-            self._file = os.open(written, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+            self._file = os.open(written, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}; the bank directory must be writable") from error
         disk.try_hold(self._file)  # before it has its name: nobody ever sees it without its lock and takes it for dead

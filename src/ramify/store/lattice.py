@@ -62,7 +62,6 @@ def _encode(logprobs: np.ndarray, exponent: np.ndarray, steps: np.ndarray) -> np
     with np.errstate(invalid="ignore"):
         gaps = first.astype(np.float64) - logprobs
     sane = np.isfinite(gaps).all(axis=1) & (gaps[:, -1] < 4096.0) & ~np.signbit(gaps).any(axis=1)
-    sane &= (logprobs[:, 0] != 0) | ~np.signbit(logprobs[:, 0])  # -0.0 - 0 is 0.0: the sign would be lost
     left = np.flatnonzero(sane)
     probe = np.unique(np.linspace(1, gaps.shape[1] - 1, 3).astype(int)) if gaps.shape[1] > 1 else np.empty(0, dtype=int)
     for e in EXPONENTS:
@@ -84,7 +83,8 @@ def _reproduces(
 ) -> np.ndarray:
     """Which rows the grid 2^e gives back bit for bit, looking at some columns."""
     gap = (np.rint(gaps[rows][:, columns] * 2.0**-e) * 2.0**e).astype(np.float32)
-    same: np.ndarray = (logprobs[rows, :1] - gap == logprobs[rows][:, columns]).all(axis=1)
+    given, wanted = logprobs[rows, :1] - gap, np.ascontiguousarray(logprobs[rows][:, columns])
+    same: np.ndarray = (given.view(np.uint32) == wanted.view(np.uint32)).all(axis=1)  # bits: 0.0 and -0.0 differ
     return same
 
 

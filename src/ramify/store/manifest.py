@@ -22,7 +22,7 @@ class Entry(msgspec.Struct, frozen=True):
     """A file of the bank, with what it takes to notice damage."""
 
     file: str
-    kind: str  # attempts | tokens | alternatives | times | questions | layer
+    kind: str  # attempts | tokens | alternatives | times | questions | layer | vocabulary
     bytes: int
     sha256: str
     rows: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,8 +40,15 @@ class Card(msgspec.Struct, frozen=True):
         return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=1)
 
     @classmethod
-    def decode(cls, data: bytes) -> Card:
-        return msgspec.json.decode(data, type=cls)
+    def read(cls, path: Path) -> Card:
+        """The card in a file that is named after its hash; one that was changed is refused."""
+        try:
+            card = msgspec.json.decode(path.read_bytes(), type=cls)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"{path}: {error}; the card is damaged: restore it from a copy") from None
+        if card.hash != path.stem:
+            raise StoreError(f"{path}: its content hashes to {card.hash}: it was edited; restore it from a copy")
+        return card
 
     @property
     def hash(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -77,7 +78,8 @@ class Record:
     def reduced(self) -> Record:
         """The record without its alternatives, but with the confidence and entropy that they gave at every token.
 
-        Confidence is the mean of -log p over the K alternatives; entropy is that of the alternatives renormalised.
+        Confidence is the mean of -log p over the K alternatives; entropy is that of the alternatives renormalised. Both
+        keep 16 bits of mantissa: noise beyond them would cost more bytes than the token.
         """
         columns = dict(self.columns)
         if "top_logprobs" in columns:
@@ -86,15 +88,22 @@ class Record:
             shifted = logprobs - logprobs.max(axis=1, keepdims=True, initial=-np.inf)
             weight = np.exp(shifted)
             total = weight.sum(axis=1)
-            columns["confidence"] = (-logprobs.mean(axis=1)).astype(np.float32)
+            columns["confidence"] = _coarse(-logprobs.mean(axis=1))
             surprise = np.where(weight > 0, weight * np.where(weight > 0, shifted, 0), 0).sum(axis=1)
-            columns["entropy"] = (np.log(total) - surprise / total).astype(np.float32)
-        return Record(**{**self.__dict__, "columns": columns})
+            columns["entropy"] = _coarse(np.log(total) - surprise / total)
+        return replace(self, columns=columns)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """What the content hashes to: equal for equal candidates, whenever and by whomever they were made."""
         return hashlib.blake2b(_pack(self, timed=False), digest_size=16).digest()
+
+
+def _coarse(values: np.ndarray) -> np.ndarray:
+    """Single precision with 16 bits of mantissa, to the nearest."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    rounded: np.ndarray = (((bits + 0x40) >> 7) << 7).astype(np.uint32).view(np.float32)
+    return np.where(np.isfinite(values), rounded, values).astype(np.float32)
 
 
 def kept(name: str, column: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from ramify.bank.bank import ENDINGS
 from ramify.bank.codes import encode
 from ramify.errors import StoreError, require
 from ramify.store import shard
+from ramify.store.inventory import Inventory, inventory
 from ramify.store.manifest import Entry
 from ramify.store.protocol import Card
 from ramify.store.records import Record
@@ -323,8 +324,10 @@ class Snapshot:
     ) -> list[dict[str, np.ndarray]]:
         name = self.shards[part]
         tokens = self.file(name, "tokens")
-        wanted = [each for each in tokens.schema_arrow.names if each.removesuffix("64") in columns]
-        wanted = wanted or ["token"]
+        wanted = {name.removesuffix("64") for name in columns} | (
+            {"rank", "logprob"} if "top_logprobs" in columns else set()
+        )
+        present = [name for name in tokens.schema_arrow.names if name.removesuffix("64") in wanted]
         alternatives = None
         if {"top_ids", "top_logprobs"} & set(columns):
             needed = ["k", *(["ids"] if "top_ids" in columns else [])]
@@ -332,7 +335,7 @@ class Snapshot:
                 ["first", "exponent", "steps", "exceptions", "exact", "logprobs"] if "top_logprobs" in columns else []
             )
             alternatives = self.file(name, "alternatives").read_row_group(group, columns=needed, use_threads=False)
-        table = tokens.read_row_group(group, columns=wanted, use_threads=False)
+        table = tokens.read_row_group(group, columns=present or ["token"], use_threads=False)
         if len(rows) < table.num_rows:
             table, picked = table.take(pa.array(rows)), pa.array(rows)
             alternatives = None if alternatives is None else alternatives.take(picked)
@@ -386,6 +389,16 @@ class Snapshot:
             tables = {kind: self.file(self.shards[part], kind).read_row_group(group) for kind in shard.FILES}
             picked = pa.array(rows)
             yield from shard.records_of({kind: table.take(picked) for kind, table in tables.items()})
+
+    def inventory(self) -> Inventory:
+        """What the bank holds, a row a run."""
+        return inventory(self)
+
+    def vocabulary(self, name: str) -> list[str]:
+        """The strings of a vocabulary, by token id."""
+        file = f"vocabularies/{name}.parquet"
+        require(file in self.entries, "vocabulary", name, "use the name that add_vocabulary returned")
+        return _open(self.path / file).read().column("string").to_pylist()  # type: ignore[no-any-return]
 
     # ---------------------------------------------------------------------------------------------------------- layers
 
@@ -468,7 +481,8 @@ def _ranks(words: tuple[np.ndarray, list[str]]) -> np.ndarray:
     codes, names = words
     rank = {name: i for i, name in enumerate(sorted(names))}
     table: np.ndarray = np.array([rank[name] for name in names] or [0], dtype=np.int64)
-    return table[codes]
+    found: np.ndarray = table[codes]
+    return found
 
 
 def _objects(column: pa.ChunkedArray) -> np.ndarray:

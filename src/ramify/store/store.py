@@ -10,6 +10,7 @@ manifest                      the files that count, with checksums
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -35,7 +36,9 @@ from ramify.types import Key, Question
 
 __all__ = ["SCHEMA", "Store"]
 
-SCHEMA = 1
+# 1: alternatives.first held the best log-probability of every token.
+# 2: only of those where the chosen token is another; lists have no nulls inside. Files of 1 are read as they are.
+SCHEMA = 2
 FOLDERS = ("protocols", "journals", "shards", "questions", "layers", "vocabularies")
 QUESTIONS = pa.schema(
     [
@@ -101,19 +104,26 @@ class Store:
             found = msgspec.json.decode(file.read_bytes(), type=_Format)
         except msgspec.MsgspecError as error:
             raise StoreError(f"{file}: {error}; it is damaged, or not a bank's") from None
-        if found.format != "ramify-bank" or found.schema > SCHEMA:
-            raise StoreError(f"{self.path} has schema {found.schema}; this ramify reads up to {SCHEMA}: upgrade it")
+        if found.format != "ramify-bank" or not 1 <= found.schema <= SCHEMA:
+            says = f"{found.format!r}, schema {found.schema}"
+            raise StoreError(f"{file} says {says}; this ramify reads 'ramify-bank', schema 1 to {SCHEMA}: upgrade it")
+        self.schema = found.schema
+
+    def _upgrade(self) -> None:
+        """Say that files of the present schema may follow, before the first one does."""
+        if self.schema < SCHEMA:
+            _write(self.path / "bank.json", msgspec.json.encode(_Format()) + b"\n")
+            self.schema = SCHEMA
+        for folder in FOLDERS:
+            (self.path / folder).mkdir(exist_ok=True)
 
     # ---------------------------------------------------------------------------------------------------------- locking
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """The lock under which the manifest changes. Held for moments; a process that dies drops it."""
-        try:
-            with disk.hold(self.path / "lock"):
-                yield
-        except PermissionError as error:
-            raise StoreError(f"{self.path}: {error.strerror}; a bank directory must be writable") from error
+        with disk.hold(self.path / "lock"):
+            yield
 
     def numbered(self, folder: str, suffix: str) -> Path:
         """The next name in a folder. Names grow, so that the first durable record of a key can be told."""
@@ -131,6 +141,7 @@ class Store:
         never changes.
         """
         card = Card.of(proposal, details)
+        self._upgrade()
         for other in self.cards().values():
             if other.run == card.run or not beside:
                 card.need_same(other, str(self.path))
@@ -141,12 +152,26 @@ class Store:
         with self.snapshot() as snapshot:
             known = {key: digest for key, digest in snapshot.digests() if key.run == card.run}
             asked = {question.id: question for question in snapshot.questions}
-        return Writer(self, card, known, asked)
+        sealed = {question.id for question, _ in self._question_rows(self._live())}
+        return Writer(self, card, known, asked, sealed)
+
+    def add_vocabulary(self, tokens: Sequence[str]) -> str:
+        """Keep the strings of a model's tokens, once. The name that is returned belongs into the protocol's details."""
+        self._upgrade()
+        name = hashlib.blake2b(msgspec.json.encode(list(tokens)), digest_size=8).hexdigest()
+        with self.locked():
+            final = self.path / "vocabularies" / f"{name}.parquet"
+            if str(final.relative_to(self.path)) not in self._live():
+                written = disk.temporary(final)
+                table = pa.table({"token": pa.array(range(len(tokens)), pa.int32()), "string": list(tokens)})
+                pq.write_table(table, written, compression="zstd")
+                entry = self._publish(written, final, "vocabulary", len(tokens))
+                manifest.commit(self.path / "manifest", Change((entry,)))
+        return name
 
     def cards(self) -> dict[str, Card]:
         """The protocol cards, by hash."""
-        files = sorted((self.path / "protocols").glob("*.json"))
-        return {file.stem: Card.decode(file.read_bytes()) for file in files}
+        return {file.stem: Card.read(file) for file in sorted((self.path / "protocols").glob("*.json"))}
 
     def recover(self) -> None:
         """Seal the journals of writers that died, and remove what no line of the manifest speaks of."""
@@ -155,14 +180,11 @@ class Store:
             self.seal(dead, wait=False)
         with self.locked():
             live, sealed, _ = manifest.read(self.path / "manifest")
-            for folder in ("shards", "questions", "layers", "vocabularies", "protocols", "."):
+            for folder in (*FOLDERS, "."):
                 for path in (self.path / folder).iterdir():
                     stale = path.name.endswith(".tmp") and not _alive(path)
-                    unlisted = (
-                        folder in ("shards",)
-                        and str(path.relative_to(self.path)) not in live
-                        and not path.name.endswith(".tmp")
-                    )
+                    listed = str(path.relative_to(self.path)) in live or path.name.endswith(".tmp")
+                    unlisted = folder in ("shards", "questions") and not listed
                     if stale or (unlisted and self._nobody_reads()):
                         disk.remove(path)
             for name in sealed:
@@ -182,6 +204,7 @@ class Store:
 
     def compact(self) -> None:
         """Rewrite the bank as one run of shards in the bank's order: the same content gives the same bytes."""
+        self._upgrade()
         self.recover()
         compact(self)
 
@@ -213,14 +236,10 @@ class Store:
     def _question_file(self, questions: Sequence[tuple[Question, int]]) -> list[Entry]:
         if not questions:
             return []
-        rows = [
-            {"question": each.id, "prompt": each.prompt, "groups": sorted(each.groups.items()), "position": position}
-            for each, position in questions
-        ]
         final = self.numbered("questions", ".parquet")
         written = disk.temporary(final)
-        pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), written, compression="zstd")
-        return [self._publish(written, final, "questions", len(rows))]
+        pq.write_table(_question_table(questions), written, compression="zstd")
+        return [self._publish(written, final, "questions", len(questions))]
 
     def _shard(self, records: Sequence[Record], fresh: Sequence[tuple[Question, int]]) -> list[Entry]:
         """Write candidates in the bank's order: questions by position, runs by name, samples."""
@@ -356,15 +375,23 @@ class Store:
 
     def _questions(self, live: Mapping[str, Entry], fresh: Sequence[tuple[Question, int]]) -> tuple[Question, ...]:
         """The questions in order of position, then id. Of several records of one question the first durable counts."""
-        found: dict[str, tuple[int, Question]] = {}
-        for entry in live.values():
-            if entry.kind == "questions":
-                for row in pq.read_table(self.path / entry.file).to_pylist():
-                    question = Question(row["question"], row["prompt"], dict(row["groups"] or []))
-                    found.setdefault(question.id, (row["position"], question))
-        for question, position in fresh:
-            found.setdefault(question.id, (position, question))
-        return tuple(question for _, question in sorted(found.values(), key=lambda each: (each[0], each[1].id)))
+        return tuple(question for question, _ in _ordered([*self._question_rows(live), *fresh]))
+
+    def _question_rows(self, live: Mapping[str, Entry]) -> list[tuple[Question, int]]:
+        """What the question files say, in the order they became durable."""
+        files = [self.path / entry.file for entry in live.values() if entry.kind == "questions"]
+        rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+        return [(Question(row["question"], row["prompt"], dict(row["groups"] or [])), row["position"]) for row in rows]
+
+    def write_questions(self, live: Mapping[str, Entry]) -> Entry | None:
+        """All questions in one file that is named after its content; None if there are none."""
+        questions = _ordered(self._question_rows(live))
+        if not questions:
+            return None
+        pending = disk.temporary(self.path / "questions" / "canonical")
+        pq.write_table(_question_table(questions), pending, compression="zstd")
+        final = self.path / "questions" / f"c{disk.sha256(pending)[:15]}.parquet"
+        return self._publish(pending, final, "questions", len(questions))
 
     def _read_lock(self) -> int | None:
         """The readers' lock, shared; None where the directory cannot be written to, and so nothing is ever removed."""
@@ -406,6 +433,22 @@ def _load(paths: Iterable[Path]) -> tuple[list[tuple[Question, int]], list[Recor
             else:
                 questions.append(found)
     return questions, records
+
+
+def _ordered(questions: Sequence[tuple[Question, int]]) -> list[tuple[Question, int]]:
+    """Each question once, in order of position, then id. Of several records of one the first counts."""
+    found: dict[str, tuple[Question, int]] = {}
+    for question, position in questions:
+        found.setdefault(question.id, (question, position))
+    return sorted(found.values(), key=lambda each: (each[1], each[0].id))
+
+
+def _question_table(questions: Sequence[tuple[Question, int]]) -> pa.Table:
+    rows = [
+        {"question": each.id, "prompt": each.prompt, "groups": sorted(each.groups.items()), "position": position}
+        for each, position in questions
+    ]
+    return pa.Table.from_pylist(rows, schema=QUESTIONS)
 
 
 def _write(final: Path, data: bytes) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, StoreError
 from ramify.store import disk, journal, manifest, shard
 from ramify.store.manifest import Entry
+from ramify.store.protocol import Card
 
 if TYPE_CHECKING:
     from ramify.store.store import Store
@@ -40,7 +41,7 @@ def verify(store: Store) -> list[Problem]:
         problems.append(
             Problem("manifest", f"{size - sound} bytes at the end were cut off; the next writer removes them")
         )
-    if any(problem.path in live for problem in problems):
+    if any(problem.path in live or problem.path.startswith("protocols") for problem in problems):
         return problems  # what is inside damaged files says nothing
     try:
         problems += _content(store)
@@ -67,16 +68,18 @@ def _leftovers(store: Store, live: dict[str, Entry]) -> Iterator[Problem]:
         size, sound = path.stat().st_size, journal.sound_bytes(path)
         if size > sound and not disk.is_held(path):
             yield Problem(f"journals/{path.name}", f"{size - sound} bytes from {sound} on are damaged or were cut off")
-    for path in sorted((store.path / "shards").iterdir()):
+    for path in sorted((store.path / "shards").glob("*")):
         name = str(path.relative_to(store.path))
         if name not in live and not path.name.endswith(".tmp"):
             yield Problem(name, "is not listed: left by a crash or kept for a reader; the next writer removes it")
 
 
 def _cards(store: Store) -> Iterator[Problem]:
-    for name, card in store.cards().items():
-        if card.hash != name:
-            yield Problem(f"protocols/{name}.json", f"its content hashes to {card.hash}: it was edited")
+    for path in sorted((store.path / "protocols").glob("*.json")):
+        try:
+            Card.read(path)
+        except StoreError as error:
+            yield Problem(f"protocols/{path.name}", str(error))
 
 
 def _content(store: Store) -> Iterator[Problem]:

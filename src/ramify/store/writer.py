@@ -28,9 +28,12 @@ class Writer:
     after it is durable. Closing seals the journal into a shard; a writer that is killed leaves it to the next one.
     """
 
-    def __init__(self, store: Store, card: Card, known: dict[Key, bytes], asked: dict[str, Question]) -> None:
+    def __init__(
+        self, store: Store, card: Card, known: dict[Key, bytes], asked: dict[str, Question], sealed: set[str]
+    ) -> None:
         self.store, self.card = store, card
         self._known, self._asked = known, asked
+        self._written = sealed  # questions in sealed files or in this writer's journals, which need no other's
         self._journal = self._open()
         self._closed = False
 
@@ -40,19 +43,17 @@ class Writer:
 
     def ask(self, questions: Sequence[Question]) -> None:
         """Record questions, in their order. A question that is there already must be the same one."""
-        new = []
-        for position, question in enumerate(questions):
-            there = self._asked.get(question.id)
-            if there is None:
-                new.append(pack_question(question, position))
-                self._asked[question.id] = question
-            elif there.prompt != question.prompt:
+        for question in questions:
+            there = self._asked.setdefault(question.id, question)
+            if there.prompt != question.prompt:
                 raise StoreError(
                     f"question {question.id!r} is in {self.store.path} with the prompt {there.prompt!r}, "
                     f"and now asks {question.prompt!r}: give it another id"
                 )
+        new = [(question, place) for place, question in enumerate(questions) if question.id not in self._written]
         if new:
-            self._journal.append(new)
+            self._journal.append([pack_question(*each) for each in new])
+            self._written |= {question.id for question, _ in new}
 
     def missing(self, keys: Iterable[Key]) -> list[Key]:
         """Which of these candidates are not in the bank yet: all that a resumed or topped-up run has to make."""
@@ -85,7 +86,7 @@ class Writer:
         for record in records:
             if record.key.run != self.card.run or record.protocol != self.card.hash:
                 raise StoreError(f"{record.key}: this writer keeps run {self.card.run!r}; give the leaf's key that run")
-            if record.key.question not in self._asked:
+            if record.key.question not in self._written:
                 raise StoreError(f"{record.key}: record the question first, with writer.ask([...])")
 
     def _conflict(self, record: Record) -> StoreError:
