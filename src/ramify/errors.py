@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral
 
-__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "StoreError", "is_whole", "require"]
+__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "StoreError", "WorkerLost", "is_whole", "require"]
 
 
 class RamifyError(Exception):
@@ -25,6 +25,8 @@ class OverBudget(RamifyError):
 
 class StoreError(RamifyError):
     """A bank on disk that cannot be read, written or trusted as it is."""
+class WorkerLost(RamifyError):
+    """A worker process ended before its work did. What it had not sent is lost; keys make asking again safe."""
 
 
 def require(ok: object, field: str, value: object, remedy: str) -> None:
