@@ -16,17 +16,23 @@ import numpy as np
 
 __all__ = [
     "Array",
+    "appearance",
     "at",
     "count",
     "descending",
+    "group_means",
     "head",
     "join_rows",
     "largest",
     "namespace",
     "pick",
     "place",
+    "row_means",
+    "segments",
+    "sorted_segments",
     "take_rows",
     "to_numpy",
+    "window_sums",
 ]
 
 Array: TypeAlias = Any
@@ -255,3 +261,125 @@ def join_rows(trees: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return tuple(join_rows(items) for items in zip(*trees, strict=True))
     return namespace(first).concat(trees, axis=0)
+
+
+# ------------------------------------------------------------------------ ragged rows: flat values [T], offsets [C + 1]
+# What these return for a row depends on that row alone, to the bit: not on its neighbours, nor on how rows are chunked.
+
+ROWS = 4096  # rows of a [T, K] matrix widened to double precision at a time
+
+
+def segments(ufunc: np.ufunc, values: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """``ufunc`` reduced over ``values[start:end]`` of every row ``[C]``; NaN where that is empty.
+
+    >>> segments(np.add, np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), np.array([2, 2, 3])).tolist()
+    [3.0, nan, 4.0]
+    """
+    some = end > start
+    out = np.full(start.shape, np.nan)
+    if some.any():
+        pairs = np.stack([start[some], end[some]], axis=1).reshape(-1)
+        pairs = pairs[:-1] if pairs[-1] == len(values) else pairs  # the last row may run to the very end
+        out[some] = ufunc.reduceat(values, pairs)[::2]
+    return out
+
+
+def row_means(matrix: np.ndarray, k: int) -> np.ndarray:
+    """The mean of the first k entries of every row ``[T, K] -> [T]``, in double precision and a few rows at a time."""
+    out = np.empty(len(matrix))
+    for i in range(0, len(matrix), ROWS):
+        out[i : i + ROWS] = np.einsum("tk->t", np.asarray(matrix[i : i + ROWS, :k], dtype=np.float64))
+    out /= k
+    return out
+
+
+def window_sums(
+    values: np.ndarray, offsets: np.ndarray, window: int, skipped: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of every full window inside each row: ``(sums, offsets of the windows [C + 1])``; a short row has none.
+
+    A row is cut into blocks of one window, and a window is the end of a block plus the beginning of the next. Unlike a
+    running sum over everything, nothing is ever subtracted: no cancellation, and a NaN stays in the windows holding it.
+    ``skipped [C]`` entries came before the row's first: the blocks lie as if they were still there.
+
+    >>> [part.tolist() for part in window_sums(np.array([1.0, 2.0, 4.0, 8.0]), np.array([0, 3, 4]), 2)]
+    [[3.0, 6.0], [0, 2, 2]]
+    """
+    length = np.diff(offsets)
+    long = length >= window
+    phase = np.zeros_like(length[long]) if skipped is None else skipped[long] % window
+    extent = length[long] + phase
+    blocks = -(-extent // window)
+    first = np.cumsum(blocks) - blocks  # [C'] the block that a row begins with
+    place = np.arange(int(blocks.sum()) * window)  # one place of the padded rows after the other
+    inside = place - np.repeat(first * window, blocks * window)
+    begin, limit = np.repeat(phase, blocks * window), np.repeat(extent, blocks * window)
+    padded = np.zeros((int(blocks.sum()) + 1, window))
+    padded.reshape(-1)[: place.size][(inside >= begin) & (inside < limit)] = values[np.repeat(long, length)]
+    ending = np.cumsum(padded[:, ::-1], axis=1)[:, ::-1].reshape(-1)  # from each place to the end of its block
+    before = np.zeros_like(padded)
+    np.cumsum(padded[:, :-1], axis=1, out=before[:, 1:])  # from the beginning of its block up to each place
+    sums = (ending[:-window] + before.reshape(-1)[window:])[(inside >= begin) & (inside + window <= limit)]
+    return sums, np.concatenate([[0], np.cumsum(np.where(long, length - window + 1, 0))])
+
+
+def group_means(values: np.ndarray, offsets: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means over a sliding window, ``(means, offsets [C + 1])``: one for each end s = w .. T; the whole mean if T < w.
+
+    >>> [part.tolist() for part in group_means(np.array([1.0, 3.0, 5.0, 9.0]), np.array([0, 3, 4]), 2)]
+    [[2.0, 4.0, 9.0], [0, 2, 3]]
+    """
+    length = np.diff(offsets)
+    sums, begin = window_sums(values, offsets, window)
+    short = (length > 0) & (length < window)
+    if not short.any():
+        return sums / window, begin
+    counts = np.where(short, 1, np.diff(begin))
+    means = np.empty(int(counts.sum()))
+    is_short = np.repeat(short, counts)
+    means[~is_short] = sums / window
+    means[is_short] = segments(np.add, values, offsets[:-1], offsets[1:])[short] / length[short]
+    return means, np.concatenate([[0], np.cumsum(counts)])
+
+
+def sorted_segments(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Every row sorted upwards, NaN last. Rows of like length are sorted together, padded to at most twice their own.
+
+    >>> sorted_segments(np.array([3.0, 1.0, 2.0, 0.0]), np.array([0, 3, 4])).tolist()
+    [1.0, 2.0, 3.0, 0.0]
+    """
+    out, length = np.empty_like(values), np.diff(offsets)
+    width = np.where(length > 0, 2 ** np.ceil(np.log2(np.maximum(length, 1))), 0).astype(np.int64)
+    for size in np.unique(width[length > 0]):
+        rows = np.flatnonzero(width == size)
+        inside = np.arange(size) < length[rows, None]
+        index = (offsets[rows, None] + np.arange(size))[inside]
+        table = np.full(inside.shape, np.nan)
+        table[inside] = values[index]
+        table.sort(axis=1)
+        out[index] = table[inside]
+    return out
+
+
+def appearance(codes: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``(label, occurrence)`` of each entry ``[..., N]``: 0, 1, ... in order of first appearance, and which one it is.
+
+    An entry that is not valid has label -1 and occurrence 0. Both depend on the entries up to it and on no later one.
+
+    >>> [part.tolist() for part in appearance(np.array([7, 3, -1, 7]), np.array([True, True, False, True]))]
+    [[0, 1, -1, 0], [1, 1, 0, 2]]
+    """
+    valid = valid & (codes >= 0)
+    shown = np.where(valid, codes, -1)
+    order = np.argsort(shown, axis=-1, kind="stable")
+    ranked = np.take_along_axis(shown, order, axis=-1)
+    place = np.broadcast_to(np.arange(codes.shape[-1]), codes.shape)
+    new = np.ones(codes.shape, dtype=bool)
+    new[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
+    begun = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
+    first, occurrence = np.empty_like(order), np.empty_like(order)
+    np.put_along_axis(first, order, np.take_along_axis(order, begun, axis=-1), axis=-1)
+    np.put_along_axis(occurrence, order, place - begun + 1, axis=-1)
+    labels = np.cumsum(valid & (first == place), axis=-1) - 1
+    found = np.take_along_axis(labels, first, axis=-1)
+    return np.where(valid, found, -1), np.where(valid, occurrence, 0)
