@@ -52,7 +52,9 @@ class Crew:
         first = list(islice(waiting, self.local.batch))
         with hired(min(self.workers, len(first))) as crew:
             # Neighbours often ask the same question: a worker gets a run of them, and reads their prompt once.
-            for worker, part, rows in zip(crew, _parts(first, len(crew)), _shares(self.local.batch, len(crew)), strict=True):
+            for worker, part, rows in zip(
+                crew, _parts(first, len(crew)), _shares(self.local.batch, len(crew)), strict=True
+            ):
                 worker.begin(replace(self.local, batch=rows))
                 worker.give(part)
             while busy := {worker.connection: worker for worker in crew if worker.owed}:

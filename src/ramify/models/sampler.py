@@ -14,6 +14,7 @@ from ramify.decode.draw import Draw, Drawn, InverseCDF, step
 from ramify.decode.measure import NONE, Operator, Side
 from ramify.errors import require
 from ramify.keys import streams
+from ramify.stop.within import TokenHistory, TokenStop
 from ramify.types import APPENDED, FORCED, SAMPLED, Leaf, Model, Request, Sampler, Top
 
 __all__ = ["LocalSampler", "decode_with"]
@@ -67,7 +68,7 @@ class LocalSampler:
             if not fresh and not len(rows):
                 return
             if not all(request.cap for request in fresh):
-                yield [self._leaf(request, tape, 0, 0) for request in fresh if not request.cap]
+                yield [self._leaf(request, tape, 0, 0, "length") for request in fresh if not request.cap]
                 fresh = [request for request in fresh if request.cap]
             if fresh:
                 rows, state = self._admit(rows, state, fresh)
@@ -87,10 +88,14 @@ class LocalSampler:
             record = Drawn(*map(to_numpy, drawn))
             tape.write(rows.slot, rows.position, record)
             rows = dataclasses.replace(rows, position=rows.position + 1, side=side.like(rows.stream))
-            ended = (record.token == self.model.eos) & ~appended | (rows.position >= rows.cap)
-            going, token = np.flatnonzero(~ended), drawn.token
-            over = zip(*(part[ended].tolist() for part in (np.arange(len(rows)), rows.slot, rows.position)), strict=True)
-            yield [self._leaf(rows.requests[i], tape, slot, length) for i, slot, length in over]
+            over = (record.token == self.model.eos) & ~appended | (rows.position >= rows.cap)
+            reasons = {
+                i: "eos" if self._is_end(record, appended, i) else "length" for i in np.flatnonzero(over).tolist()
+            }
+            reasons = _halted(rows, tape, record, appended) | reasons | _cancelled(rows, requests)
+            going, token = np.array([i for i in range(len(rows)) if i not in reasons], dtype=np.int64), drawn.token
+            slots, lengths = rows.slot.tolist(), rows.position.tolist()
+            yield [self._leaf(rows.requests[i], tape, slots[i], lengths[i], why) for i, why in reasons.items()]
             if going.size < len(rows):
                 rows, state, token = rows.take(going), self.model.select([state], going), token[going]
             if len(rows):
@@ -106,7 +111,10 @@ class LocalSampler:
         joined = rows.joined(new)
         return joined, self.model.select([state, started], np.arange(len(joined)))
 
-    def _leaf(self, request: Request, tape: _Tape, slot: int, length: int) -> Leaf:
+    def _reason(self, record: Drawn, appended: np.ndarray, row: int) -> str:
+        return "eos" if int(record.token[row]) == self.model.eos and not appended[row] else "length"
+
+    def _leaf(self, request: Request, tape: _Tape, slot: int, length: int, ended: str) -> Leaf:
         fields = tape.read(slot, length)
         role = np.where(fields.forced.astype(bool), FORCED, SAMPLED)
         if request.prefix_role is not None:
@@ -115,7 +123,6 @@ class LocalSampler:
         tokens = fields.token.astype(np.int64)
         shape = (length, min(request.top, fields.top_ids.shape[1]) if length else request.top)
         top = (each[:, : request.top].reshape(shape) for each in (fields.top_ids, fields.top_logprobs))
-        ends = length > 0 and int(tokens[-1]) == self.model.eos and role[-1] != APPENDED
         return Leaf(
             key=request.key,
             tokens=tokens,
@@ -125,7 +132,7 @@ class LocalSampler:
             rank=fields.rank,
             support=fields.support,
             fallback=fields.fallback,
-            ended="eos" if ends else "length",
+            ended=ended,
             text=self.model.text(tokens.tolist()),
             top=Top(*top) if request.top else None,
         )
@@ -194,14 +201,48 @@ class _Tape:
         for i, each in enumerate(drawn):
             field, kept = self.fields[i], each.shape[1:]
             if field.shape[1] <= last or field.shape[2:] < kept:
-                longer = np.zeros((len(field), max(2 * last + 32, field.shape[1]), *map(max, kept, field.shape[2:])), field.dtype)
+                longer = np.zeros(
+                    (len(field), max(2 * last + 32, field.shape[1]), *map(max, kept, field.shape[2:])), field.dtype
+                )
                 longer[tuple(map(slice, field.shape))] = field
                 self.fields[i] = field = longer
             field[(slot, position, *map(slice, kept))] = each
 
-    def read(self, slot: int, length: int) -> Drawn:
-        """A copy of the first ``length`` tokens of a slot."""
-        return Drawn(*(field[slot, :length].copy() for field in self.fields))
+    def read(self, slot: int, length: int, begin: int = 0) -> Drawn:
+        """A copy of the first ``length`` tokens of a slot, from ``begin`` on."""
+        return Drawn(*(field[slot, begin:length].copy() for field in self.fields))
+
+
+def _halted(rows: _Rows, tape: _Tape, record: Drawn, appended: np.ndarray) -> dict[int, str]:
+    """The rows that end by a rule of their own request, and by which."""
+    found = {}
+    for i, request in enumerate(rows.requests):
+        length = int(rows.position[i])
+        if (request.until or request.stop) and length > len(request.prefix):
+            if int(record.token[i]) in request.until and not appended[i]:
+                found[i] = "stop:until"
+            elif request.stop is not None and _stops(request, tape, int(rows.slot[i]), length):
+                found[i] = f"stop:{type(request.stop).__name__}"
+    return found
+
+
+def _stops(request: Request, tape: _Tape, slot: int, length: int) -> bool:
+    """Whether a request's token stop ends it after the token it has just drawn."""
+    stop: TokenStop = request.stop  # type: ignore[assignment]
+    begin = max(0, length - getattr(stop, "memory", length))
+    drawn = tape.read(slot, length, begin)
+    role = np.where(drawn.forced.astype(bool), FORCED, SAMPLED)
+    given = (request.prefix_role or (SAMPLED,) * len(request.prefix))[begin:]
+    role[: len(given)] = given
+    columns = {"token": drawn.token, "role": role, "logprob": drawn.logprob, "top_logprobs": drawn.top_logprobs}
+    history = TokenHistory(np.array([0, length - begin]), columns, np.array([begin]), request.key.question)
+    return bool(stop(history).stop[-1])
+
+
+def _cancelled(rows: _Rows, requests: object) -> dict[int, str]:
+    """The rows that nobody wants any more, where the caller says so."""
+    keys = getattr(requests, "cancelled", None)
+    return {i: "stop:cancelled" for i, request in enumerate(rows.requests) if request.key in keys} if keys else {}
 
 
 def _complete(side: Side, other: Side) -> dict[Any, Any]:
