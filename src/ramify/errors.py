@@ -25,6 +25,8 @@ class OverBudget(RamifyError):
 
 class StoreError(RamifyError):
     """A bank on disk that cannot be read, written or trusted as it is."""
+
+
 class WorkerLost(RamifyError):
     """A worker process ended before its work did. What it had not sent is lost; keys make asking again safe."""
 
