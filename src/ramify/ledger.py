@@ -120,7 +120,9 @@ class Money:
     call: float = 0.0  # a call
 
     def __call__(self, work: Work) -> float:
-        tokens = self.generated * work.generated + self.prompt * (work.prompt + work.appended) + self.cached * work.cached
+        tokens = (
+            self.generated * work.generated + self.prompt * (work.prompt + work.appended) + self.cached * work.cached
+        )
         return tokens / 1e6 + self.call * work.calls
 
 

@@ -89,9 +89,7 @@ class LocalSampler:
             tape.write(rows.slot, rows.position, record)
             rows = dataclasses.replace(rows, position=rows.position + 1, side=side.like(rows.stream))
             over = (record.token == self.model.eos) & ~appended | (rows.position >= rows.cap)
-            reasons = {
-                i: "eos" if self._is_end(record, appended, i) else "length" for i in np.flatnonzero(over).tolist()
-            }
+            reasons = {i: self._reason(record, appended, i) for i in np.flatnonzero(over).tolist()}
             reasons = _halted(rows, tape, record, appended) | reasons | _cancelled(rows, requests)
             going, token = np.array([i for i in range(len(rows)) if i not in reasons], dtype=np.int64), drawn.token
             slots, lengths = rows.slot.tolist(), rows.position.tolist()
