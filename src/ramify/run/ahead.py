@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ramify.types import Key, Leaf, Request, Sampler
 
-__all__ = ["Ahead", "Asked", "drive"]
+__all__ = ["Ahead", "Asked", "Result", "drive"]
 
 Result = TypeVar("Result")
 
