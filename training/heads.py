@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ramify.tasks.pocket import EOS, decode, encode, task_of
@@ -30,7 +31,7 @@ from training.export import save_half
 from training.model import Llama
 from training.sample import draw, sample
 
-__all__ = ["HEADS", "Head", "Points", "area", "join", "make_heads", "rollouts"]
+__all__ = ["HEADS", "Head", "Points", "area", "join", "make_heads", "outcomes", "read_heads", "rollouts"]
 
 HEADS = ("value", "process", "outcome")
 HIDDEN = 128
@@ -145,6 +146,28 @@ def _features(model: Llama, wholes: list[np.ndarray], table: np.ndarray, batch: 
         row = np.repeat(np.arange(len(rows)), [first[i + 1] - first[i] for i in rows])
         picked = states[torch.from_numpy(row).to(device), torch.from_numpy(table[spots, 1]).to(device)]
         found[torch.from_numpy(spots).to(device)] = picked.half()
+    return found
+
+
+def read_heads(folder: Path, device: torch.device) -> dict[str, Head]:
+    """The heads of a checkpoint, by name."""
+    weights = load_file(folder / "heads.safetensors")
+    found = {}
+    for name in HEADS:
+        own = {key.partition(".")[2]: value.float() for key, value in weights.items() if key.startswith(f"{name}.")}
+        if own:
+            found[name] = Head(own["up.weight"].shape[1])
+            found[name].load_state_dict(own)
+    return {name: head.to(device).eval() for name, head in found.items()}
+
+
+@torch.inference_mode()
+def outcomes(model: Llama, head: Head, wholes: list[np.ndarray], batch: int = 512) -> np.ndarray:
+    """P(the answer is right) of whole texts that ended, prompts included: the head at their last newline."""
+    newline = int(encode("\n")[0])
+    table = np.array([(i, int(np.flatnonzero(whole == newline)[-1])) for i, whole in enumerate(wholes)])
+    scores = torch.sigmoid(head(_features(model, wholes, table, batch).float()))
+    found: np.ndarray = scores.cpu().numpy()
     return found
 
 
