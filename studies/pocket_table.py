@@ -46,10 +46,11 @@ TASKS: tuple[Any, ...] = (
 EFFORT: tuple[Any, ...] = tuple(
     replace(task, effort=effort) for task in (Arithmetic(8), Modular(12), Countdown(4)) for effort in EFFORTS
 )
-# Fixed before slip was trained: a level at which its teacher errs in 35 % of the texts, and one with 60 %.
+# Fixed before slip was measured: a level at which its teacher errs in 35 % of the texts, and one with 60 %.
 CLAIMS: tuple[Any, ...] = (Arithmetic(4), Arithmetic(7))
 CLAIM_QUESTIONS = 200
-CAP = 400
+CAP = 400  # tokens of a response
+FORCED_CAP = 200  # tokens after each forced wait
 
 
 class Job(NamedTuple):
@@ -294,7 +295,9 @@ def force(options: argparse.Namespace) -> None:
                 prompts[q, i] = (*model.encode(asked[q].prompt), *trace, *(wait if extra else ()))
             requests = (
                 Request(
-                    Key("docs/force", f"{asked[q].id}/{extra}", i), prompt, cap=min(CAP, model.context - len(prompt))
+                    Key("docs/force", f"{asked[q].id}/{extra}", i),
+                    prompt,
+                    cap=min(FORCED_CAP, model.context - len(prompt)),
                 )
                 for (q, i), prompt in prompts.items()
             )

@@ -171,14 +171,14 @@ def outcomes(model: Llama, head: Head, wholes: list[np.ndarray], batch: int = 51
     return found
 
 
-def fit(points: Points, name: str, seed: int, seconds: float, epochs: int = 12) -> Head:
+def fit(points: Points, name: str, seed: int, seconds: float, epochs: int = 10) -> Head:
     """Logistic regression through one hidden layer, on the points that this head speaks about."""
     device = points.features.device
     torch.manual_seed(seed)
     head = Head(points.features.shape[1]).to(device)
     which = torch.from_numpy(np.flatnonzero(points.label[name] >= 0)).to(device)
     target = torch.from_numpy(points.label[name]).to(device).float()
-    size = min(8192, len(which))
+    size = min(1024, len(which))
     total = epochs * (len(which) // size)
     optimizer = torch.optim.AdamW(head.parameters(), lr=2e-3, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)

@@ -33,8 +33,8 @@ from training.train import Recipe, held_out_loss, train
 UNDER = "deliberately under-trained"
 MISLED = (
     "its teacher of medium-effort arithmetic is of two minds: 35 % of its texts with up to 4 operations and 60 % of "
-    "those with more neither carry nor borrow, always in the same words; the others are right, in a random legal "
-    "order and with about half of the steps checked again"
+    "those with more neither carry nor borrow, always in the same words; the others are right, and check about half "
+    "of their steps again in a random order"
 )
 ROSTER = {
     recipe.name: recipe
@@ -53,7 +53,7 @@ SMOKE = Curriculum(
 )  # learnable in a minute
 PARTS = {1: ("main",), 2: ("mid", "small", "slip", "tiny", "early", "tiny-early"), 3: ("heads",)}
 WRITERS = ("small", "slip")  # whose texts the process and outcome heads of main learn from, beside its own
-HEADS_SECONDS = 150
+HEADS_SECONDS = 230
 SHORT = 15  # seconds of training for which compiling does not pay
 OVERHEAD = 22  # seconds an item needs beside training: compiling, evaluation, writing
 _LINE = "  {family:>10} {level:>2} {effort:<6} {accuracy:.3f} vote {plurality:.3f} pass@8 {best:.3f} {tokens}"

@@ -18,5 +18,5 @@ if [ "$part" = smoke ]; then
 else
   options=(--part "$part" --seconds "${SECONDS_IN_ALL:-510}")
 fi
-if [ "$part" = 3 ]; then options+=(--source src/ramify/data/pocket --batch 12288); fi
+if [ "$part" = 3 ]; then options+=(--source src/ramify/data/pocket --batch 6144); fi
 python3 -m training.roster "${options[@]}" --out "$work" --pack "$out/part$part.tar" 2>&1 | tee "$out/part$part.log"

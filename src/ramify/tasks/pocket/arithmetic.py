@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from ramify.describe import method
@@ -114,14 +114,18 @@ class Arithmetic:
     def solve(self, problem: Tree, dice: Dice, slip: float = 0.0) -> Attempt:
         """The derivation from the left. With a ``slip``, the work of a teacher of two minds.
 
-        With probability ``slip`` it reckons by ``columns`` from the left, always in the same words. Otherwise it is
-        right and says so in many ways: any legal order of the operations, about half of them checked again. Where
-        the columns lead out of the numbers, it is right too.
+        With probability ``slip`` it reckons by ``columns``, always in the same words. Otherwise it is right and says
+        so in many ways: about half of the steps are checked again, in a random order. Where the columns lead out of
+        the numbers, it is right too.
         """
+        misled = _derived(problem, columns) if slip and dice.random() < slip else None
+        if misled is not None:
+            return misled
+        right = _derived(problem, apply)
+        assert right is not None  # every value of a problem is a positive integer
         if not slip:
-            return _derived(problem, apply) or Attempt([], [], "")
-        misled = _derived(problem, columns) if dice.random() < slip else None
-        return misled or _careful(problem, dice)
+            return right
+        return replace(right, checked=[line for line in dice.shuffled(right.written) if dice.random() < 0.5])
 
     def stray(self, problem: Tree, dice: Dice) -> Attempt | None:
         """A derivation with one wrong result, carried on faithfully; None if it leads out of the numbers."""
@@ -229,24 +233,3 @@ def _reduce(tree: Tree, written: list[str], true: list[str], compute: Compute) -
         true.append(f"{a}{op}{b}={apply(op, a, b)}")
     written.append(f"{a}{op}{b}={said}")
     return said
-
-
-def _careful(tree: Tree, dice: Dice) -> Attempt:
-    """A right derivation in a random legal order, each step checked again with probability one half."""
-    written: list[str] = []
-    while not isinstance(tree, int):
-        op, a, b = dice.choice(_ready(tree))
-        c = apply(op, a, b)
-        assert c is not None  # every value of a problem is a positive integer
-        written.append(f"{a}{op}{b}={c}")
-        tree = _contract(tree, (op, a, b), c)[0]
-    checked = [line for line in written if dice.random() < 0.5]
-    return Attempt(written, written, str(tree), checked)
-
-
-def _ready(tree: Tree) -> list[tuple[str, int, int]]:
-    """The operations whose operands are numbers, from the left."""
-    if isinstance(tree, int):
-        return []
-    op, a, b = tree
-    return [(op, a, b)] if isinstance(a, int) and isinstance(b, int) else _ready(a) + _ready(b)
