@@ -452,6 +452,7 @@ def figures(options: argparse.Namespace, found: dict[Job, Cell]) -> None:
         if checkpoint == CHECKPOINTS[0]:
             axis.set_ylabel(f"{family}\naccuracy by level", fontsize=8)
         axis.tick_params(labelsize=7)
+        axis.xaxis.get_major_locator().set_params(integer=True)
     axes[0, 0].legend(fontsize=6)
     figure.tight_layout()
     figure.savefig(options.docs / "pocket.svg", metadata={"Date": None})
