@@ -253,11 +253,14 @@ def _described(bank: Bank, proposal: Proposal | None, recorded: bool) -> Bank:
     signals = () if bank.tokens is None else tuple(bank.tokens.columns)
     top = 0 if bank.tokens is None or "top_ids" not in signals else bank.tokens["top_ids"].shape[1]
     base = proposal or Proposal()
+    length = bank.length
+    if length is None and bank.tokens is not None:  # the tokens are all there, so their number is known
+        length = np.where(bank.tokens.start < 0, -1, bank.tokens.length)
     told = [
         dataclasses.replace(base, run=each.run or base.run, signals=base.signals or signals, top=base.top or top)
         for each in bank.proposals
     ]
-    return dataclasses.replace(bank, proposals=tuple(told))
+    return dataclasses.replace(bank, proposals=tuple(told), length=length)
 
 
 def _ranks_from_one(bank: Bank, found: Collector) -> Bank:

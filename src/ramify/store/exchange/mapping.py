@@ -104,10 +104,15 @@ class _Guess:
                 self.kinds[name] = kind.removeprefix("list ") if kind.startswith("list ") else f"of question {kind}"
 
     def looks_nested(self) -> bool:
-        sampled = any(plain(name) in SAMPLE.split() and kind == "whole" for name, kind in self.kinds.items())
+        """Lists of answers, grades or texts are of candidates; lists of scores are if no answer stands beside them."""
         names = {*PREDICTED.split(), *ANSWER.split(), *OUTCOME.split(), *TEXT.split()}
-        lists = [name for name, kind in self.kinds.items() if kind.startswith("list ")]
-        return not sampled and any(plain(name) in names or SCORE.search(plain(name)) for name in lists)
+        by_token = {name for each in TOKEN.values() for name in each.split()}
+        lists = [plain(name) for name, kind in self.kinds.items() if kind.startswith("list ")]
+        alone = [plain(name) for name, kind in self.kinds.items() if not kind.startswith("list ")]
+        if any(name in SAMPLE.split() and self.kinds[each] == "whole" for each in self.kinds if (name := plain(each))):
+            return False
+        scored = any(SCORE.search(name) and name not in by_token for name in lists)
+        return not names.isdisjoint(lists) or (scored and names.isdisjoint(alone))
 
     def take(self, part: str, column: str) -> None:
         if part not in self.given and column not in self.given.values():
