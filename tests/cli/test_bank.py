@@ -16,6 +16,7 @@ from ramify.cli import main
 from ramify.cli.terminal import printable
 from ramify.store import Store
 from ramify.store.exchange import read
+from tests.bank.test_arrow import facts
 
 CSV = "question,sample,answer,correct,score\nq1,0,7,1,0.5\nq1,1,,0,0.25\nq2,0,A,,2\n"
 
@@ -83,6 +84,11 @@ def test_a_file_goes_in_and_comes_out(run: Run) -> None:
         assert repr(outcomes["correct"].values.tolist()) == "[[1.0, 0.0], [nan, nan]]"
         assert bank.layers["score"].values[1, 0] == 2
         assert bank.proposals[0].run == "answers"
+        assert run("bank", "import", name, f"from-{name}").code == 0
+        with Store.open(f"from-{name}").snapshot() as snapshot:
+            stored, graded = snapshot.bank(), snapshot.outcomes("correct")
+        assert facts(stored, {"correct": graded}).keys() == facts(bank).keys()
+        assert stored.answers.tolist() == bank.answers.tolist()
 
 
 def test_tokens_go_in_and_come_out(run: Run) -> None:

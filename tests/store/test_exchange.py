@@ -272,9 +272,39 @@ def test_a_question_that_is_only_asked_is_named_by_its_prompt_or_the_digest_of_i
 def test_unknown_finish_reasons_stay_unknown(tmp_path: Path) -> None:
     reasons = ["stop", "length", "content_filter", None, "stop:confidence", "max_tokens"]
     rows = "".join(json.dumps({"qid": "q", "answer": "1", "finish_reason": reason}) + "\n" for reason in reasons)
-    bank = read(saved(tmp_path, "a.jsonl", rows)).bank
+    bank, _, report = read(saved(tmp_path, "a.jsonl", rows))
     endings = [bank.endings[code] for code in bank.ended[0]]
     assert endings == ["eos", "length", "unknown", "unknown", "stop:confidence", "length"]
+    assert any("['content_filter']" in note for note in report.notes)
+
+
+def test_columns_that_begin_late_are_found_or_remarked_upon(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"qid": f"q{i}", "answer": "1", "correct": None, "score": None} for i in range(1500)]
+    rows[1400] |= {"correct": False, "score": 0.5}
+    late = {"qid": "late", "answer": "1", "correct": True, "score": 1.5, "rm_score": 2.0}
+    path = saved(tmp_path, "a.jsonl", lines(*rows, late))
+    bank, outcomes, _ = read(path)
+    assert (bank.layers["score"].values[1400, 0], outcomes["correct"].values[1400, 0]) == (0.5, 0)
+    bank, outcomes, report = read(path, block=4096)
+    assert outcomes["correct"].values[1400, 0] == 0, "the name is enough for grades"
+    assert "no values in the first rows" in report.mapping.ignored["score"]
+    assert any(note.startswith("column 'rm_score' appears at line") for note in report.notes)
+
+
+def test_a_file_that_says_what_it_is_keeps_its_provenance(tmp_path: Path) -> None:
+    bank = Bank.of({"q": ["a"]}, proposal=Proposal("search", "r", model="m"))
+    for name in ("a.jsonl", "a.parquet", "a.csv"):
+        again = read(write(bank, None, tmp_path / name), run="other")
+        assert again.bank.proposals == bank.proposals
+        assert not any("independent" in note for note in again.report.notes)
+        assert read(tmp_path / name, proposal=Proposal("sweep")).bank.proposals[0].kind == "sweep"
+
+
+def test_a_run_is_named_where_the_file_does_not(tmp_path: Path) -> None:
+    bank, outcomes, _ = read(saved(tmp_path, "a.csv", HEADER + ROWS), run="mine")
+    assert bank.proposals == (Proposal(run="mine"),)
+    assert outcomes["correct"].on(bank)[0, 0] == 1
+    assert outcomes["correct"].on(bank.first(1))[0, 0] == 1
 
 
 def test_gold_never_becomes_part_of_a_bank(tmp_path: Path) -> None:

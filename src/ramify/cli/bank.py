@@ -73,15 +73,14 @@ def import_(
             mapping,
             nested=nested,
             strict=strict,  # type: ignore[arg-type]
-            proposal=_proposal(kind or "iid", run or _stem(file), model, protocol),
+            proposal=_proposal(kind, model, protocol),
+            run=run or file.name.partition(".")[0],
             bottom=bottom or (),
             tokens=tokens,
             encoding=encoding,
             progress=tell,
         )
-    say(str(imported.report))
-    if not kind:
-        say("note     taken for independent draws of one protocol; say otherwise with --kind")
+    say(str(imported.report).replace("say otherwise with proposal=", "say otherwise with --kind"))
     if not dry_run:
         from ramify.store import Store
 
@@ -188,14 +187,11 @@ def _mapping(maps: list[str]) -> dict[str, str | None]:
     return found
 
 
-def _stem(file: Path) -> str:
-    return file.name.partition(".")[0]
-
-
-def _proposal(kind: str, run: str, model: str, protocol: str) -> Proposal:
+def _proposal(kind: str, model: str, protocol: str) -> Proposal | None:
+    """What the caller says of the candidates' origin; None leaves it to the file."""
     from ramify.bank import Proposal
 
-    return Proposal(kind, run, protocol, model)
+    return Proposal(kind or "iid", model=model, protocol=protocol) if kind or model or protocol else None
 
 
 def _with_tokens(snapshot: Snapshot) -> Bank:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from collections.abc import Mapping as MappingType
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ramify.bank import Bank, Outcomes, Proposal, from_arrow
+from ramify.bank.codes import is_bottom
 from ramify.bank.table import METADATA
 from ramify.errors import InvalidValue
 from ramify.store.exchange.block import Block, exploded
 from ramify.store.exchange.blocks import blocks
 from ramify.store.exchange.mapping import Mapping, guess
-from ramify.store.exchange.parts import Part, part_for
+from ramify.store.exchange.names import kind_of
+from ramify.store.exchange.parts import Ended, Part, part_for
 from ramify.store.exchange.report import Collector, Report, Strictness
 from ramify.store.exchange.stream import suffix_of
 
@@ -44,6 +47,7 @@ def read(
     nested: bool | None = None,
     strict: Strictness = "structure",
     proposal: Proposal | None = None,
+    run: str = "",
     bottom: Iterable[str] = (),
     tokens: bool = True,
     encoding: str = "utf-8",
@@ -56,8 +60,9 @@ def read(
     None for a part to leave out. The guess is in ``report.mapping``. ``nested`` is whether a row holds a question's
     candidates in lists. ``strict`` is "structure" (a broken row or cell is an error that names it, a missing value is
     counted), "all" (a missing value is an error too) or "nothing" (what is broken is dropped and counted). ``proposal``
-    says what made the candidates: without it they are taken for independent draws of one protocol. ``bottom`` are
-    answers that mean ⊥. Files are read ``block`` bytes at a time; ``progress`` is told the rows read so far.
+    says what made the candidates; without it a file that does not say is taken for independent draws of one protocol.
+    ``run`` names the run of rows that have none. ``bottom`` are answers that mean ⊥. Files are read ``block`` bytes at
+    a time; ``progress`` is told the rows read so far.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -70,44 +75,58 @@ def read(
     {'answer': 1, 'layer.score': 1, 'outcome.correct': 1}
     """
     path, found = Path(path), Collector(str(path), strict)
-    if (whole := _own_parquet(path, mapping)) is not None:
-        return whole
+    if _is_own(path) and not mapping:
+        return _own(path, proposal, run, tokens)
     chosen = _guessed(path, dict(mapping or {}), nested, encoding, block, strict)
     if not tokens:
-        chosen = dataclasses.replace(
-            chosen, parts={p: c for p, c in chosen.parts.items() if not p.startswith("token.")}
-        )
+        kept = {part: column for part, column in chosen.parts.items() if not part.startswith("token.")}
+        chosen = dataclasses.replace(chosen, parts=kept)
     rows = _Rows(chosen, frozenset(bottom), found)
     for each in blocks(path, encoding, block, found, set(chosen.parts.values())):
         rows.add(each)
         if progress is not None:
             progress(rows.read)
     bank, outcomes = _assembled(rows, path)
-    bank = _ranks_from_one(_described(bank, proposal, "proposal" in chosen.parts), found)
-    _notes(bank, chosen, proposal, found)
-    return Imported(
-        bank, {n: Outcomes.of(bank, o.values, o.description) for n, o in outcomes.items()}, rows.report(bank)
-    )
+    recorded = "proposal" in chosen.parts
+    bank = _ranks_from_one(_described(bank, proposal, run, recorded), found)
+    if proposal is None and not recorded:
+        found.note("taken for independent draws of one protocol; say otherwise with proposal=")
+    rows.remark(bank)
+    return Imported(bank, _graded(bank, outcomes), rows.report(bank))
 
 
-def _own_parquet(path: Path, mapping: MappingType[str, str | None] | None) -> Imported | None:
-    """A file that ``ramify`` wrote says itself what it is; a mapping makes it a stranger's."""
-    if suffix_of(path) != ".parquet" or mapping or not path.is_file():
-        return None
+def _is_own(path: Path) -> bool:
+    """Whether ``ramify`` wrote this Parquet file, which then says itself what it is."""
+    if suffix_of(path) != ".parquet" or not path.is_file():
+        return False
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        if METADATA not in (parquet.read_schema(path).metadata or {}):
-            return None
-        table = parquet.read_table(path, use_threads=False)
+        return METADATA in (parquet.read_schema(path).metadata or {})
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidValue(f"{path}: not a Parquet file that can be read: {error}") from None
+
+
+def _own(path: Path, proposal: Proposal | None, run: str, tokens: bool) -> Imported:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        names = [name for name in parquet.read_schema(path).names if tokens or not name.startswith("token.")]
+        table = parquet.read_table(path, columns=names, use_threads=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidValue(f"{path}: not a Parquet file that can be read: {error}") from None
     bank, outcomes = from_arrow(table, lambda row: f"{path}: row {row + 1}")
-    parts = Mapping({name: name for name in table.column_names})
-    widths = _widths(bank)
+    bank = _described(bank, proposal, run, True)
+    parts, widths = Mapping({name: name for name in names}), _widths(bank)
     report = Report(str(path), parts, len(table), 1, bank.shape[0], int(bank.drawn.sum()), widths, {}, {}, (), ())
-    return Imported(bank, outcomes, report)
+    return Imported(bank, _graded(bank, outcomes), report)
+
+
+def _graded(bank: Bank, outcomes: MappingType[str, Outcomes]) -> dict[str, Outcomes]:
+    """The grades under the names that the runs have now."""
+    return {name: Outcomes.of(bank, each.values, each.description, each.version) for name, each in outcomes.items()}
 
 
 def _guessed(
@@ -117,8 +136,9 @@ def _guessed(
     if first is None:
         raise InvalidValue(f"{path}: there are no rows in it")
     sample = {name: _first(values, LOOK) for name, values in first.columns.items()}
+    kinds = {name: kind_of(_present(first.listed(name))) for name in sample if kind_of(sample[name]) == "empty"}
     try:
-        mapping = guess(sample, given, nested)
+        mapping = guess(sample, given, nested, kinds)
     except InvalidValue as error:
         raise InvalidValue(f"{path}: {error}") from None
     if "question" not in mapping.parts and not mapping.nested:
@@ -135,6 +155,11 @@ def _guessed(
             "mapping={'answer': ...}"
         )
     return mapping
+
+
+def _present(values: list[Any]) -> list[Any]:
+    """Values from anywhere in the block, of a column that is empty at first."""
+    return list(islice((value for value in values if isinstance(value, list) or not is_bottom(value)), LOOK))
 
 
 def _first(values: Any, count: int) -> list[Any]:
@@ -159,6 +184,9 @@ class _Rows:
 
     def add(self, block: Block) -> None:
         self.read += len(block.lines)
+        known = {*self.columns.values(), *self.mapping.ignored}
+        for name in block.columns.keys() - known:
+            self.found.note(f"column {name!r} appears at {block.where(0)} or later and was not read: map a part to it")
         block = self.prepared(block)
         broken = np.zeros(len(block.lines), dtype=bool)
         for part, reader in self.parts.items():
@@ -195,6 +223,23 @@ class _Rows:
         import pyarrow as pa
 
         return pa.table({part: self.parts[part].column() for part in list(self.parts)})
+
+    def remark(self, bank: Bank) -> None:
+        """Notes on what is as it should be, and might still surprise."""
+        (low, high), ended = _widths(bank), self.parts.get("ended")
+        if low != high:
+            self.found.note(f"questions have {low} to {high} candidates")
+        if "answer" not in self.mapping.parts:
+            self.found.note("no answers were recorded: every candidate is ⊥")
+        if isinstance(ended, Ended) and ended.strange:
+            self.found.note(
+                f"the finish reasons {sorted(ended.strange)[:5]} mean nothing here: these endings are unknown"
+            )
+        answers = Counter(str(answer) for texts in bank.answer_text for answer in texts)
+        for word in ("None", "none", "null", "nan", "NaN"):
+            if answers[word]:
+                remedy = f"pass bottom=[{word!r}] if it means no answer"
+                self.found.note(f"the answer {word!r} was given to {answers[word]} questions; {remedy}")
 
     def report(self, bank: Bank) -> Report:
         found, questions = self.found, len(bank.questions)
@@ -246,13 +291,14 @@ def _without_repeats(table: Any, rows: _Rows) -> Any:
     return table if keep.all() else table.filter(pa.array(keep))
 
 
-def _described(bank: Bank, proposal: Proposal | None, recorded: bool) -> Bank:
-    """The bank with what is known of its origin: which signals were recorded, and the caller's word on the rest."""
+def _described(bank: Bank, proposal: Proposal | None, run: str, recorded: bool) -> Bank:
+    """The bank with what is known of its origin: what the file recorded, and the caller's word on the rest."""
     if recorded and proposal is None:
         return bank
     signals = () if bank.tokens is None else tuple(bank.tokens.columns)
     top = 0 if bank.tokens is None or "top_ids" not in signals else bank.tokens["top_ids"].shape[1]
     base = proposal or Proposal()
+    base = dataclasses.replace(base, run=base.run or run)
     length = bank.length
     if length is None and bank.tokens is not None:  # the tokens are all there, so their number is known
         length = np.where(bank.tokens.start < 0, -1, bank.tokens.length)
@@ -275,16 +321,3 @@ def _ranks_from_one(bank: Bank, found: Collector) -> Bank:
         bank,
         tokens=dataclasses.replace(bank.tokens, columns={**bank.tokens.columns, "rank": rank + rank.dtype.type(1)}),
     )
-
-
-def _notes(bank: Bank, mapping: Mapping, proposal: Proposal | None, found: Collector) -> None:
-    if proposal is None and "proposal" not in mapping.parts:
-        found.note("taken for independent draws of one protocol; say otherwise with proposal=")
-    low, high = _widths(bank)
-    if low != high:
-        found.note(f"questions have {low} to {high} candidates")
-    if "answer" not in mapping.parts:
-        found.note("no answers were recorded: every candidate is ⊥")
-    words = Counter(str(a) for texts in bank.answer_text for a in texts if str(a).lower() in ("none", "null", "nan"))
-    for word, count in words.items():
-        found.note(f"the answer {word!r} was given to {count} questions; pass bottom=[{word!r}] if it means no answer")

@@ -65,14 +65,18 @@ class Mapping:
 
 
 def guess(
-    columns: MappingType[str, Sequence[Any]], given: MappingType[str, str | None], nested: bool | None = None
+    columns: MappingType[str, Sequence[Any]],
+    given: MappingType[str, str | None],
+    nested: bool | None = None,
+    kinds: MappingType[str, str] | None = None,
 ) -> Mapping:
     """The mapping of a file whose first rows are ``columns``. ``given`` maps parts to columns and has the last word.
 
-    A part given as None (or "") is left out, whatever the file has.
+    A part given as None (or "") is left out, whatever the file has. ``kinds`` is what is known of columns that are
+    empty in these rows.
     """
     _check(columns, given)
-    return _Guess(columns, given, nested).mapping()
+    return _Guess(columns, given, nested, kinds or {}).mapping()
 
 
 def _check(columns: MappingType[str, Sequence[Any]], given: MappingType[str, str | None]) -> None:
@@ -91,10 +95,14 @@ class _Guess:
     """One guess in the making. Every column is used once, but for a prompt that names its question too."""
 
     def __init__(
-        self, columns: MappingType[str, Sequence[Any]], given: MappingType[str, str | None], nested: bool | None
+        self,
+        columns: MappingType[str, Sequence[Any]],
+        given: MappingType[str, str | None],
+        nested: bool | None,
+        kinds: MappingType[str, str],
     ) -> None:
         self.columns, self.given = columns, given
-        self.kinds = {name: kind_of(values) for name, values in columns.items()}
+        self.kinds = {name: kind_of(values) for name, values in columns.items()} | dict(kinds)
         self.nested = self.looks_nested() if nested is None else nested
         self.parts: dict[str, str] = {part: column for part, column in given.items() if column}
         self.ignored: dict[str, str] = {}
@@ -226,7 +234,7 @@ class _Guess:
                 continue
             graded, scored = name in OUTCOME.split(), bool(SCORE.search(name))
             number = kind in ("whole", "number")
-            if (kind == "flag" and scored) or (graded and (number or kind == "flag")):
+            if (kind == "flag" and scored) or (graded and (number or kind in ("flag", "empty"))):
                 self.take(f"outcome.{column}", column)
             elif number and scored:
                 self.take(f"layer.{column}", column)
@@ -259,7 +267,7 @@ class _Guess:
         if column in self.given.values() or any(plain(p) == name for p, c in self.given.items() if not c):
             return "left out, as asked"
         if kind in ("empty", "of question empty", "list empty"):
-            return "no values"
+            return "no values in the first rows"
         if name in REFERENCE.split() or name in ANSWER.split():
             return "a reference; gold stays out of a bank"
         if name in PROMPT.split() or name in TEXT.split() or name in (QUESTION + QUESTION_TOO).split():

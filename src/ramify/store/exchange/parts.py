@@ -16,7 +16,7 @@ from ramify.store.exchange.block import Block
 from ramify.store.exchange.names import ABSENT, FALSE, TRUE
 from ramify.store.exchange.report import Collector
 
-__all__ = ["Part", "ending", "part_for", "question_name", "text_of"]
+__all__ = ["Ended", "Part", "ending", "part_for", "question_name", "text_of"]
 
 EOS = {"eos", "stop", "end_turn", "eos_token", "end_of_text", "end", "stop_sequence", "complete", "completed"}
 CAP = {"length", "max_tokens", "max_length", "max_new_tokens", "max_output_tokens", "truncated"}
@@ -109,6 +109,20 @@ class Coded:
             codes = self.codes.pop(0)
             chunks.append(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), known))
         return pa.chunked_array(chunks, type=pa.dictionary(pa.int32(), pa.large_string()))
+
+
+class Ended(Coded):
+    """Finish reasons; those that nobody knows are remembered."""
+
+    def __init__(self) -> None:
+        super().__init__(self.reason, False, "ended")
+        self.strange: set[str] = set()
+
+    def reason(self, text: str) -> str:
+        known = ending(text)
+        if known == "unknown" and text.strip().lower() != known:
+            self.strange.add(text)
+        return known
 
 
 class Number:
@@ -306,7 +320,7 @@ def part_for(part: str, bottom: frozenset[str], names_itself: bool) -> Part:
         case "answer":
             return Coded(lambda text: None if text in bottom else text, False, part)
         case "ended":
-            return Coded(ending, False, part)
+            return Ended()
         case "prompt" | "run" | "proposal" | "group":
             return Coded(str, False, part)
         case "sample" | "candidate":
