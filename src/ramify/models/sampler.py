@@ -90,7 +90,9 @@ class LocalSampler:
             rows = dataclasses.replace(rows, position=rows.position + 1, side=side.like(rows.stream))
             over = (record.token == self.model.eos) & ~appended | (rows.position >= rows.cap)
             reasons = {i: self._reason(record, appended, i) for i in np.flatnonzero(over).tolist()}
-            reasons = _halted(rows, tape, record, appended) | reasons | _cancelled(rows, requests)
+            halted = _halted(rows, tape, record, appended)
+            ends = {i: why for i, why in halted.items() if why == "stop:until"}  # at the cap it is still an end
+            reasons = halted | reasons | ends | _cancelled(rows, requests)
             going, token = np.array([i for i in range(len(rows)) if i not in reasons], dtype=np.int64), drawn.token
             slots, lengths = rows.slot.tolist(), rows.position.tolist()
             yield [self._leaf(rows.requests[i], tape, slots[i], lengths[i], why) for i, why in reasons.items()]

@@ -9,6 +9,7 @@ discarded. One worker or sixty-four, fast or slow: the decisions and the bank ar
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -33,14 +34,15 @@ class Ahead:
     """What a program will probably ask next, and how far it may be anticipated.
 
     ``upcoming`` gives requests in the program's order; ``alive`` says of a launched one whether the program may still
-    ask for it. ``admits`` says whether the surplus allowance could pay for all of these, none of them revealed yet,
-    and ``discard`` is told of every leaf that turned out to be surplus.
+    ask for it. What is launched ahead must fit the ``allowance`` that is left, at its ``worst``, should none of it ever
+    be revealed; ``discard`` is told of every leaf that turned out to be surplus.
     """
 
     width: int  # rollouts under way or waiting to be revealed, the one asked for included
     upcoming: Callable[[], Iterable[Asked]]
     alive: Callable[[Asked], bool] = lambda _: True
-    admits: Callable[[Iterable[Asked]], bool] = lambda _: True
+    worst: Callable[[Asked], float] = lambda _: 0.0
+    allowance: Callable[[], float] = lambda: math.inf
     discard: Callable[[Asked, Leaf], None] = lambda *_: None
 
 
@@ -140,13 +142,16 @@ class _Pool:
         wanted = self._wanted.request.key
         ahead = {key: each for key, each in self._launched().items() if key != wanted}
         chosen = [] if wanted in self._under_way else [self._wanted]
+        left = self._ahead.allowance()
+        left -= sum(self._ahead.worst(each) for each in ahead.values()) if math.isfinite(left) else 0
         for each in self._ahead.upcoming():
             key = each.request.key
             if len(ahead) + 1 >= self._ahead.width:
                 break
             if key in ahead or key == wanted or self._stored(key) is not None:
                 continue
-            if not self._ahead.admits([*ahead.values(), each]):
+            left -= self._ahead.worst(each) if math.isfinite(left) else 0
+            if left < 0:
                 break
             chosen.append(each)
             ahead[key] = each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class OnlineConfidence:
     def fit(self, bank: Bank) -> TokenStop | None:
         """The stop for one question, from the bank of its warm-up; None if no confidence could be computed."""
         lowest = deepconf_lowest(self.k, self.window)(bank).values[0]
-        known = lowest[~np.isnan(lowest)]
+        known = lowest[np.isfinite(lowest)]
         return fit_low_confidence(known, self.eta, self.window, self.k, bank.questions[0].id) if known.size else None
 
 
@@ -155,7 +155,7 @@ def run_leaves(
         len({arm.proposal.run for arm in arms}) == len(arms), "arms", "a run name twice", "give each arm its own run"
     )
     loop = _Loop(protocol, tuple(questions), tuple(arms), ledger, parse, dataclasses.replace(ledger, limit=allowance))
-    view = Ahead(ahead, loop.upcoming, loop.alive, loop.affords, loop.discard)
+    view = Ahead(ahead, loop.upcoming, loop.alive, loop.at_worst, lambda: loop.surplus.left, loop.discard)
     writers, known = _writers(store, arms, questions) if store is not None else ({}, {})
 
     def keep(leaf: Leaf) -> None:
@@ -196,6 +196,7 @@ class _Loop:
         self.protocol, self.questions, self.arms, self.parse = protocol, questions, arms, parse
         self.ledger, self.surplus = ledger, surplus
         self.question = {question.id: question for question in questions}
+        self.place = {question.id: q for q, question in enumerate(questions)}
         require(len(self.question) == len(questions), "questions", "an id twice", "give every question its own id")
         self.seen = {
             question.id: _Seen(question, dataclasses.replace(ledger, limit=protocol.each)) for question in questions
@@ -204,6 +205,7 @@ class _Loop:
         rounds = [(q, i) for i in samples for q in places]
         self.order = rounds if protocol.order == "rounds" else [(q, i) for q in places for i in samples]
         self.position = 0
+        self._asked: dict[tuple[int, int], Asked] = {}
 
     def program(self) -> Generator[Asked, Leaf, Run]:
         """Ask for a leaf if it can be paid for, charge it, look at it, and stop a question when its rule says so."""
@@ -236,6 +238,14 @@ class _Loop:
 
     def asked(self, q: int, sample: int) -> Asked | None:
         """The request of a sample; None while it depends on leaves that are not revealed yet."""
+        if (q, sample) not in self._asked:
+            asked = self._ask(q, sample)
+            if asked is None:
+                return None
+            self._asked[q, sample] = asked
+        return self._asked[q, sample]
+
+    def _ask(self, q: int, sample: int) -> Asked | None:
         question, protocol = self.questions[q], self.protocol
         number = protocol.schedule[sample % len(protocol.schedule)]
         arm, within = self.arms[number], protocol.within
@@ -248,7 +258,8 @@ class _Loop:
         return Asked(Request(key, arm.encode(question), protocol.cap, top=protocol.top, stop=within), number)
 
     def upcoming(self) -> Iterator[Asked]:
-        for q, sample in self.order[self.position + 1 :]:
+        for place in range(self.position + 1, len(self.order)):
+            q, sample = self.order[place]
             if not self.seen[self.questions[q].id].ended:
                 asked = self.asked(q, sample)
                 if asked is not None:
@@ -298,10 +309,8 @@ class _Loop:
     def charge(self, seen: _Seen, stage: Any, work: Work) -> None:
         self.ledger, seen.ledger = self.ledger.charge(stage, work), seen.ledger.charge(stage, work)
 
-    def affords(self, asked: Iterable[Asked]) -> bool:
-        """Whether the allowance could pay for all of these if none were ever revealed."""
-        worst = sum(self.worst(self.seen[each.request.key.question], each, self.protocol.cap) for each in asked)
-        return self.surplus.total + worst <= self.surplus.limit
+    def at_worst(self, asked: Asked) -> float:
+        return self.worst(self.seen[asked.request.key.question], asked, self.protocol.cap)
 
     def discard(self, asked: Asked, leaf: Leaf) -> None:
         work = self.work(self.seen[asked.request.key.question], asked, len(leaf.tokens))
@@ -395,7 +404,7 @@ class _Loop:
         return bank
 
     def _place(self, leaf: Leaf) -> tuple[int, int]:
-        return [question.id for question in self.questions].index(leaf.key.question), leaf.key.sample
+        return self.place[leaf.key.question], leaf.key.sample
 
     def _interleaved(self, bank: Bank) -> Bank:
         """Candidates of several arms in the order they were revealed."""

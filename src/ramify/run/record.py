@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ramify import __version__
 from ramify.bank import Proposal
 from ramify.describe import describe, restore, text
 from ramify.errors import StoreError
@@ -31,12 +32,12 @@ from ramify.types import Key, Question
 
 __all__ = ["Recorded", "facts", "load", "record_leaves"]
 
-LIBRARIES = ("ramify", "numpy", "scipy", "pyarrow", "torch", "transformers")
+LIBRARIES = ("numpy", "scipy", "pyarrow", "torch", "transformers")
 
 
 def facts() -> dict[str, Any]:
     """Versions, kernels and the host: what a difference between two runs of one protocol may come from."""
-    found = {}
+    found = {"ramify": __version__}
     for name in LIBRARIES:
         try:
             found[name] = version(name)
