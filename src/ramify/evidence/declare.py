@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ramify.bank import Bank, Signal
-from ramify.describe import text
 from ramify.errors import InvalidValue
 
 __all__ = ["ROLES", "Evidence", "Needs", "check"]
@@ -26,6 +26,7 @@ class Needs(NamedTuple):
     layers: tuple[str, ...] = ()
     top: int = 0  # K
     stage: str = "any"  # "raw": alternatives of the model itself, not of a processed distribution
+    every: bool = False  # whatever token columns there are, for a plain function that does not say
 
     def union(self, other: Needs) -> Needs:
         """Both at once."""
@@ -34,12 +35,18 @@ class Needs(NamedTuple):
             tuple(dict.fromkeys(self.layers + other.layers)),
             max(self.top, other.top),
             "raw" if "raw" in (self.stage, other.stage) else "any",
+            self.every or other.every,
         )
+
+
+def name_of(method: object) -> str:
+    """A method's text form, or where a plain function lives."""
+    return f"{method.__module__}:{method.__qualname__}" if isinstance(method, FunctionType) else repr(method)
 
 
 def check(bank: Bank, needs: Needs, method: object) -> None:
     """Refuse, in the method's name, a bank that lacks what it needs."""
-    who = text(method)
+    who = name_of(method)
     if needs.columns and bank.tokens is None:
         raise InvalidValue(f"{who} needs the token column {needs.columns[0]!r}, and this bank recorded no tokens")
     for name in needs.columns:

@@ -7,16 +7,16 @@ tokens alone, to the bit: in memory, memory-mapped, or streamed from a store in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from ramify.arrays import ROWS, Array, segments
 from ramify.bank import Bank, Layer, Signal, TokenTable
-from ramify.describe import method, text
+from ramify.describe import method
 from ramify.errors import InvalidValue, require
-from ramify.evidence.declare import Evidence, Needs, check
+from ramify.evidence.declare import Evidence, Needs, check, name_of
 from ramify.evidence.reduce import Mean, Reduction
 from ramify.types import APPENDED, SAMPLED
 
@@ -39,10 +39,11 @@ class Streamed(Protocol):
 
 
 class Chunk(dict[str, Array]):
-    """The columns of some whole candidates, and what was already computed from them."""
+    """The columns of some whole candidates, their layers, and what was already computed from them."""
 
-    def __init__(self, columns: Mapping[str, Array]) -> None:
+    def __init__(self, columns: Mapping[str, Array], layers: tuple[str, ...]) -> None:
         super().__init__(columns)
+        self.layers = layers
         self.memo: dict[Any, Array] = {}
 
 
@@ -70,7 +71,7 @@ class TokenEvidence:
     @property
     def needs(self) -> Needs:
         """What the statistic needs; the roles too where forced tokens have to be told apart."""
-        own: Needs = getattr(self.statistic, "needs", Needs())
+        own: Needs = getattr(self.statistic, "needs", Needs(every=True))
         return own.union(Needs(("role",))) if self.tokens == "sampled" else own
 
     @property
@@ -104,7 +105,8 @@ def per_token(statistic: Statistic, columns: Mapping[str, Array]) -> Array:
     """``[T]`` in double precision, a few rows at a time, so that what is ``[T, K]`` on the way stays in the cache."""
     memo = getattr(columns, "memo", {})
     if statistic not in memo:
-        needed = getattr(statistic, "needs", Needs(tuple(columns))).columns
+        flat = tuple(name for name in columns if name not in getattr(columns, "layers", ()))
+        needed = getattr(statistic, "needs", Needs(flat)).columns
         size = len(columns[needed[0]]) if needed else 0
         out = np.empty(size)
         for i in range(0, size, ROWS):
@@ -124,12 +126,12 @@ def evaluate(evidences: Sequence[Streamed], offsets: Array, columns: Mapping[str
     for name in (*needs.columns, *needs.layers):
         if name not in columns:
             raise InvalidValue(f"the evidence needs {name!r}, and these columns are: {', '.join(columns) or 'none'}")
-    names = (*needs.columns, *(("role",) if "role" in columns and "role" not in needs.columns else ()))
+    names = columns_of(needs, [name for name in columns if name not in needs.layers])
     found = [np.full(len(offsets) - 1, np.nan) for _ in evidences]
     for a, b in chunks(np.diff(offsets)):
         part = {name: columns[name][offsets[a] : offsets[b]] for name in names}
         part |= {name: columns[name][a:b] for name in needs.layers}
-        fill(found, evidences, slice(a, b), offsets[a : b + 1] - offsets[a], part)
+        fill(found, evidences, slice(a, b), offsets[a : b + 1] - offsets[a], Chunk(part, needs.layers))
     return found
 
 
@@ -156,12 +158,12 @@ def _of_bank(evidences: Sequence[Streamed], bank: Bank) -> list[Signal]:
     table, needs = bank.tokens, needs_of(evidences)
     assert table is not None, "checked"
     start, length = table.start.reshape(-1), table.length.reshape(-1)
-    names = tuple(dict.fromkeys((*needs.columns, *(("role",) if "role" in table.columns else ()))))
+    names = columns_of(needs, table.columns)
     found = [np.full(length.shape, np.nan) for _ in evidences]
     for a, b in chunks(length):  # slices of the table, so that a permuted or memory-mapped bank is never copied whole
         offsets, part = TokenTable(start[None, a:b], length[None, a:b], table.columns).packed(*names)
         part |= {name: bank.layers[name].values.reshape(-1)[a:b] for name in needs.layers}
-        fill(found, evidences, slice(a, b), offsets, part)
+        fill(found, evidences, slice(a, b), offsets, Chunk(part, needs.layers))
     return [Signal(values.reshape(bank.shape), np.zeros(bank.shape)) for values in found]
 
 
@@ -178,10 +180,12 @@ def needs_of(evidences: Sequence[Streamed]) -> Needs:
     return needs
 
 
-def fill(
-    found: list[Array], evidences: Sequence[Streamed], rows: slice, offsets: Array, columns: Mapping[str, Array]
-) -> None:
-    chunk = Chunk(columns)
+def columns_of(needs: Needs, recorded: Iterable[str]) -> tuple[str, ...]:
+    """The token columns to read: those needed, and the roles where they are known."""
+    return tuple(name for name in recorded if needs.every or name in (*needs.columns, "role"))
+
+
+def fill(found: list[Array], evidences: Sequence[Streamed], rows: slice, offsets: Array, chunk: Chunk) -> None:
     for values, evidence in zip(found, evidences, strict=True):
         values[rows] = evidence.of_chunk(offsets, chunk)
 
@@ -210,7 +214,7 @@ def annotate(bank: Bank, **evidences: Evidence) -> Bank:
     for name, signal in several(evidences, bank).items():
         role = getattr(evidences[name], "role", "deployable")
         kind = "deployable" if role == "deployable" else "diagnostic"
-        bank = bank.attach(name, Layer(signal.values, text(evidences[name]), cost=signal.cost, role=kind))
+        bank = bank.attach(name, Layer(signal.values, name_of(evidences[name]), cost=signal.cost, role=kind))
     return bank
 
 

@@ -126,7 +126,7 @@ class Esc:
 
 
 def esc_cost(p: Array, window: int, limit: int) -> Array:
-    """[...] the expected number of samples of ``Esc(window)`` with a cap of ``limit``, given probabilities ``p [..., A]``.
+    """[...] the expected number of samples of ``Esc(window)`` capped at ``limit``, given probabilities ``p [..., A]``.
 
     w (1 - (1 - Q)^K) / Q with Q = Σ p^w and K = floor(limit / w); a partial last window is sampled if it is reached.
     Probabilities that sum to less than 1 leave the rest to invalid answers.

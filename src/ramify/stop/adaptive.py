@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.special import gammainc, gammaincc, gammaln, roots_genlaguerre
+from scipy.special import betainc, gammainc, gammaincc, gammaln, roots_genlaguerre
 
 from ramify.arrays import Array
 from ramify.bank import Candidates, Verdict
@@ -47,18 +47,24 @@ def _probability(name: str, threshold: float) -> None:
     require(0 < threshold < 1, f"{name}.threshold", threshold, "use a probability in (0, 1)")
 
 
+EXACT = 256  # beyond so many votes the integers get long, and double precision decides
+
+
 def beta_leads(first: Array, second: Array, threshold: float) -> tuple[Array, Array]:
     """Whether P(Beta(v1 + 1, v2 + 1) > 1/2) reaches the threshold, decided in integers, and P rounded once."""
-    pairs, where = np.unique(np.stack([first.reshape(-1), second.reshape(-1)]), axis=1, return_inverse=True)
-    exact = [_beta_leads(int(v1), int(v2)) for v1, v2 in pairs.T]
+    base = int(second.max(initial=0)) + 1
+    pairs, where = np.unique(first.reshape(-1) * base + second.reshape(-1), return_inverse=True)
+    exact = [_beta_leads(*divmod(int(pair), base)) for pair in pairs]
     limit = Fraction(threshold)
-    reached, value = np.array([p >= limit for p in exact]), np.array([float(p) for p in exact])
+    reached, value = np.array([p >= limit for p in exact], dtype=bool), np.array([float(p) for p in exact])
     return reached[where].reshape(first.shape), value[where].reshape(first.shape)
 
 
 @lru_cache(1 << 16)
-def _beta_leads(v1: int, v2: int) -> Fraction:
+def _beta_leads(v1: int, v2: int) -> Fraction | float:
     total = v1 + v2 + 1
+    if total > EXACT:
+        return float(betainc(v2 + 1, v1 + 1, 0.5))
     return Fraction((1 << total) - _tail(total)[v2], 1 << total) if v1 else Fraction(0)
 
 
@@ -114,12 +120,12 @@ def dirichlet_leads(histogram: Array, first: Array) -> Array:
     exact in any order of summation: a verdict does not depend on what else is in the batch.
     """
     out = np.empty(first.shape)
-    log_cdf = _log_cdf(-(-int(first.max()) // 64) * 64)
-    for v1 in np.unique(first):
-        rows, (at, weight) = first == v1, _nodes(int(v1))
-        others = histogram[rows, 1 : v1 + 1].astype(np.float64)
+    for v1 in map(int, np.unique(first)):
+        rows, (at, weight) = first == v1, _nodes(v1)
+        others = histogram[rows, : v1 + 1].astype(np.float64)
         others[:, -1] -= 1  # the leader itself
-        inside = others @ log_cdf[1 : v1 + 1, at : at + NODES]
+        held = np.flatnonzero(others.any(axis=0))
+        inside = others[:, held] @ _log_cdf(max(6, v1.bit_length()))[held, at : at + NODES]
         out[rows] = (np.exp(inside) * weight).sum(axis=-1)
     return np.minimum(out, 1.0)
 
@@ -135,9 +141,10 @@ def _nodes(v1: int) -> tuple[int, Array]:
     return at, np.exp(log_weight)
 
 
-@lru_cache(8)
-def _log_cdf(largest: int) -> Array:
-    """[v + 1, k] log F_{v+1}(x_k²), on the grid."""
+@lru_cache(16)
+def _log_cdf(bits: int) -> Array:
+    """[v + 1, k] log F_{v+1}(x_k²) on the grid, for counts of so many bits."""
+    largest = (1 << bits) - 1
     at, _ = _nodes(largest)
     g = ((np.arange(at + NODES) * STEP) ** 2)[None]
     shape = np.arange(largest + 1)[:, None] + 1.0
@@ -190,7 +197,7 @@ class CrpConsistency:
 def crp_leads(
     earlier: tuple[int, ...], lead: int, later: tuple[int, ...], horizon: int, alpha: float | None, nodes: int
 ) -> float:
-    """The probability that the leader leads at the horizon, given the counts of answers that appeared before it and after.
+    """The probability that the leader leads at the horizon, given counts of answers that appeared before it and after.
 
     R answers are to come. If k of them are the leader's, it ends at t = v1 + k; an earlier answer must stay below t, a
     later or a new one may reach it. With rising factorials v^(i), the number of ways is R! times

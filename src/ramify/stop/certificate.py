@@ -23,11 +23,12 @@ class ModeCertificate:
 
     For an answer b, bet before each draw on the leader among the answers other than b, against b: the wealth (1 +
     λ)^W (1 - λ)^L, with W bets won and L draws of b, cannot grow in expectation if no answer is likelier than b.
-    Mixed over λ in [0, 1] it is the e-process 2^(W+L+1) B(W+1, L+1) (1 - I_{1/2}(W+1, L+1)). Whatever wrong answer is
-    certified at whatever time, a true mode b was rejected, and by Ville's inequality that ever happens with
-    probability at most ``delta``. The bets are placed before the draw, so a leader chosen by the data costs nothing;
-    answers that nobody has seen all share one wealth, so neither do they. The draws have to be independent and from
-    one protocol; ⊥ is ignored.
+    Mixed over λ in [0, 1] it is the e-process 2^(W+L+1) B(W+1, L+1) (1 - I_{1/2}(W+1, L+1)). Whenever an answer that
+    is not a mode is certified, at whatever time, one fixed mode was rejected, and by Ville's inequality that ever
+    happens with probability at most ``delta``. The bets are placed before the draw, so a leader chosen by the data
+    costs nothing; answers that nobody has seen all share one wealth, so neither do they. (Of two modes that tie
+    exactly, each is rejected with probability at most ``delta``.) The draws have to be independent and from one
+    protocol; ⊥ is ignored.
 
     ``value`` is log e of the challenger that is hardest to reject.
 
@@ -70,7 +71,8 @@ def log_e_value(won: Array, lost: Array) -> Array:
     >>> round(float(np.exp(log_e_value(np.array(7), np.array(0)))), 3)
     31.875
     """
-    pairs, where = np.unique(np.stack([won.reshape(-1), lost.reshape(-1)]), axis=1, return_inverse=True)
-    w, l = pairs + 1.0  # noqa: E741
-    e = (w + l - 1) * math.log(2) + betaln(w, l) + np.log(betainc(l, w, 0.5))  # 1 - I_x(a, b) = I_{1-x}(b, a)
-    return e[where].reshape(won.shape)
+    shape = int(won.max(initial=0)) + 1, int(lost.max(initial=0)) + 1
+    if won.size > math.prod(shape):  # many cells, few pairs: look them up
+        return log_e_value(*np.indices(shape))[won, lost]
+    a, b = won + 1.0, lost + 1.0
+    return (a + b - 1) * math.log(2) + betaln(a, b) + np.log(betainc(b, a, 0.5))  # 1 - I_x(a, b) = I_{1-x}(b, a)

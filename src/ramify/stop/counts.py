@@ -71,10 +71,15 @@ class Stream:
     @property
     def second(self) -> Array:
         """[r, N] v2, the count of the runner-up."""
-        held = self.histogram()
-        size = held.shape[-1]
-        held = np.where(np.arange(size) == self.first[..., None], held - 1, held)  # the leader steps aside
-        return np.where(held[..., 1:] > 0, np.arange(1, size), 0).max(axis=-1, initial=0)
+        out, (rows, size) = np.empty_like(self.occurrence), self.label.shape
+        lead, first, second = np.full(rows, -1), np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+        for i in range(size):  # a loop over prefixes costs less than the N x A counts at each of them
+            label, count = self.label[:, i], self.occurrence[:, i]
+            rival, ahead = (label != lead) & (label >= 0), count > first
+            second = np.where(rival, np.where(ahead, first, np.maximum(second, count)), second)
+            lead, first = np.where(ahead, label, lead), np.maximum(first, count)
+            out[:, i] = second
+        return out
 
     def histogram(self) -> Array:
         """[r, N, C] how many answers have been given exactly c times, c = 0, 1, ...; place 0 stays 0."""
@@ -92,6 +97,8 @@ def verdicts(candidates: Candidates, rule: Callable[..., tuple[Array, Array]], *
     A candidate without a piece of the evidence counts as nothing.
     """
     shape = candidates.answers.shape
+    if not candidates.answers.size:
+        return Verdict(np.zeros(shape, dtype=bool), np.zeros(shape))
     known = np.logical_and.reduce([~np.isnan(each) for each in evidence]) if evidence else np.True_
     rows = [each.reshape(-1, shape[-1]) for each in (candidates.answers, candidates.eligible & known, candidates.drawn)]
     label, occurrence = appearance(rows[0], rows[1])
