@@ -32,8 +32,8 @@ __all__ = [
     "place",
     "row_means",
     "segments",
-    "sorted_segments",
     "standing",
+    "smallest_sums",
     "take_rows",
     "to_numpy",
     "window_sums",
@@ -384,17 +384,25 @@ def window_sums(
     phase = np.zeros_like(length[long]) if skipped is None else skipped[long] % window
     extent = length[long] + phase
     blocks = -(-extent // window)
-    first = np.cumsum(blocks) - blocks  # [C'] the block that a row begins with
-    place = np.arange(int(blocks.sum()) * window)  # one place of the padded rows after the other
-    inside = place - np.repeat(first * window, blocks * window)
-    begin, limit = np.repeat(phase, blocks * window), np.repeat(extent, blocks * window)
+    first = (np.cumsum(blocks) - blocks) * window  # [C'] the place where a row's blocks begin
     padded = np.zeros((int(blocks.sum()) + 1, window))
-    padded.reshape(-1)[: place.size][(inside >= begin) & (inside < limit)] = values[np.repeat(long, length)]
-    ending = np.cumsum(padded[:, ::-1], axis=1)[:, ::-1].reshape(-1)  # from each place to the end of its block
-    before = np.zeros_like(padded)
+    filled = _marked(first + phase, first + extent, padded.size)
+    padded.reshape(-1)[filled] = values if long.all() else values[np.repeat(long, length)]
+    ending, before = np.empty_like(padded), np.empty_like(padded)
+    np.cumsum(padded[:, ::-1], axis=1, out=ending[:, ::-1])  # from each place to the end of its block
+    before[:, 0] = 0.0
     np.cumsum(padded[:, :-1], axis=1, out=before[:, 1:])  # from the beginning of its block up to each place
-    sums = (ending[:-window] + before.reshape(-1)[window:])[(inside >= begin) & (inside + window <= limit)]
+    ending.reshape(-1)[:-window] += before.reshape(-1)[window:]
+    sums = ending.reshape(-1)[_marked(first + phase, first + extent - window + 1, padded.size)]
     return sums, np.concatenate([[0], np.cumsum(np.where(long, length - window + 1, 0))])
+
+
+def _marked(start: np.ndarray, end: np.ndarray, size: int) -> np.ndarray:
+    """[size] whether a place lies in one of the intervals [start, end), which are in order and apart."""
+    step = np.zeros(size + 1, dtype=np.int8)
+    step[start] += 1
+    np.subtract.at(step, end, 1)  # an interval may end where the next begins
+    return np.cumsum(step[:-1], dtype=np.int8).view(bool)
 
 
 def group_means(values: np.ndarray, offsets: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -416,22 +424,27 @@ def group_means(values: np.ndarray, offsets: np.ndarray, window: int) -> tuple[n
     return means, np.concatenate([[0], np.cumsum(counts)])
 
 
-def sorted_segments(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Every row sorted upwards, NaN last. Rows of like length are sorted together, padded to at most twice their own.
+def smallest_sums(values: np.ndarray, offsets: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """[C] the sum of the ``kept [C]`` smallest values of every row, added from the smallest up; NaN counts as largest.
 
-    >>> sorted_segments(np.array([3.0, 1.0, 2.0, 0.0]), np.array([0, 3, 4])).tolist()
-    [1.0, 2.0, 3.0, 0.0]
+    Rows of like length are looked at together, padded to less than twice their own.
+
+    >>> smallest_sums(np.array([3.0, 1.0, 2.0, 5.0]), np.array([0, 3, 4]), np.array([2, 1])).tolist()
+    [3.0, 5.0]
     """
-    out, length = np.empty_like(values), np.diff(offsets)
-    width = np.where(length > 0, 2 ** np.ceil(np.log2(np.maximum(length, 1))), 0).astype(np.int64)
-    for size in np.unique(width[length > 0]):
-        rows = np.flatnonzero(width == size)
-        inside = np.arange(size) < length[rows, None]
-        index = (offsets[rows, None] + np.arange(size))[inside]
-        table = np.full(inside.shape, np.nan)
-        table[inside] = values[index]
-        table.sort(axis=1)
-        out[index] = table[inside]
+    length = np.diff(offsets)
+    kind = np.where(length > 0, np.frexp(length)[1], 0)  # the number of bits
+    out = np.full(length.shape, np.nan)
+    for bits in np.unique(kind[length > 0]):
+        rows = np.flatnonzero(kind == bits)
+        size, most = int(length[rows].max()), int(kept[rows].max())
+        table = np.full((rows.size, size), np.inf)
+        own = values if rows.size == length.size else values[np.repeat(kind == bits, length)]
+        table[np.arange(size) < length[rows, None]] = own
+        table.partition(most - 1, axis=1)
+        lowest = np.sort(table[:, :most], axis=1)[np.arange(most) < kept[rows, None]]
+        end = np.cumsum(kept[rows])
+        out[rows] = segments(np.add, lowest, end - kept[rows], end)
     return out
 
 

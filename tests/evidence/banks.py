@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def trace_bank(
     return with_tokens(bank, TokenTable(np.cumsum(length, axis=1) - length, length, columns))
 
 
-def smollm(name: str) -> list[dict[str, object]]:
+def smollm(name: str) -> list[dict[str, Any]]:
     """The records of a bank of SmolLM2-135M with top-20 alternatives; skips where the data are absent."""
     path = DATA / "smollm2_local_top20" / name
     if not path.exists():

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ramify.arrays import Array, group_means, segments, sorted_segments
+from ramify.arrays import Array, group_means, segments, smallest_sums
 from ramify.describe import method
 from ramify.errors import is_whole, require
 
@@ -138,6 +138,6 @@ class BottomGroups:
         means, begin = group_means(values, offsets, self.window)
         groups = np.diff(begin)
         kept = np.where(groups > 0, np.maximum(1, np.floor(self.share * groups + 1e-9)), 0).astype(np.int64)
-        lowest = segments(np.add, sorted_segments(means, begin), begin[:-1], begin[:-1] + kept)
+        lowest = smallest_sums(means, begin, kept)
         unknown = np.isnan(Total()(means, begin))  # NaN sorts last, where the lowest would not see it
         return np.where(unknown, np.nan, lowest / np.maximum(kept, 1))

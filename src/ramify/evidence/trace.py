@@ -22,7 +22,7 @@ from ramify.types import APPENDED, SAMPLED
 
 __all__ = ["Chunk", "TokenEvidence", "annotate", "evaluate", "several"]
 
-TOKENS = 1 << 18  # in a chunk, unless one candidate alone has more
+TOKENS = 1 << 16  # in a chunk, unless one candidate alone has more
 COUNTED = ("proposed", "sampled", "all")
 
 Statistic = Callable[[Mapping[str, Array]], Array]
