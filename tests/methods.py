@@ -149,7 +149,7 @@ from ramify.evidence import (
     sequence_logprob,
 )
 from ramify.ledger import Calls, Tokens
-from ramify.models import HF, Pocket, Tabular
+from ramify.models import HF, Heads, OutcomeHead, Pocket, Tabular, ValueHead
 from ramify.stop import (
     AdaptiveConsistency,
     AllOf,
@@ -387,6 +387,9 @@ MODELS = (
     Pocket("main"),
     Pocket("tiny", precision="float64"),
     HF("somebody/some-model"),
+    Heads("main"),
+    ValueHead("main"),
+    OutcomeHead("main"),
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
