@@ -69,7 +69,7 @@ def theirs(model: Any, prompts: list[tuple[int, ...]]) -> Callable[[int], int]:
                 top_k=0,
                 num_return_sequences=len(prompts) // len(distinct),
             )
-        return out[:, token.shape[1] :].numel()
+        return int(out[:, token.shape[1] :].numel())
 
     return sample
 

@@ -18,7 +18,7 @@ from ramify.decode import Chain, Mirostat, Repetition, Temperature, TokenMeasure
 from ramify.errors import InvalidValue, WorkerLost
 from ramify.models import Crew, Pocket, Tabular, decode_with
 from ramify.models import crew as module
-from ramify.types import APPENDED, SAMPLED, Key, Leaf, Model, Request
+from ramify.types import APPENDED, SAMPLED, Key, Leaf, Request
 
 MODEL = Tabular.random(Key("sampler", "tabular", 0), vocabulary=4, order=2)
 
@@ -30,7 +30,9 @@ def _no_worker_survives() -> Iterator[None]:
 
 
 def requests(n: int, prompts: list[tuple[int, ...]], cap: int) -> list[Request]:
-    return [Request(Key("run", f"q{i % 3}", i), prompts[i % len(prompts)], cap=cap + i % 5, top=i % 3) for i in range(n)]
+    return [
+        Request(Key("run", f"q{i % 3}", i), prompts[i % len(prompts)], cap=cap + i % 5, top=i % 3) for i in range(n)
+    ]
 
 
 def bits(leaf: Leaf) -> dict[str, object]:
@@ -96,7 +98,9 @@ def test_a_killed_worker_is_an_error_and_never_a_hang() -> None:
 def _alive() -> list[int]:
     import multiprocessing
 
-    return [int(child.pid) for child in multiprocessing.active_children() if child.pid and child.name == "ramify-worker"]
+    return [
+        int(child.pid) for child in multiprocessing.active_children() if child.pid and child.name == "ramify-worker"
+    ]
 
 
 def broken(measure: TokenMeasure) -> TokenMeasure:
@@ -123,6 +127,7 @@ def test_an_error_of_the_caller_ends_the_workers() -> None:
 
 
 def test_workers_need_rows() -> None:
+    assert isinstance(decode_with(MODEL, Chain(), workers=2), Crew)
     for workers in (0, 65):
         with pytest.raises(InvalidValue, match=f"workers = {workers}"):
             decode_with(MODEL, Chain(), workers=workers)
@@ -156,11 +161,16 @@ def test_an_interrupt_or_the_death_of_the_caller_leaves_no_worker(tmp_path: Path
         _, story = caller.communicate(timeout=60)  # and this ends only when no worker holds the pipe any more
         assert caller.returncode != 0
     assert how == signal.SIGKILL or story.rstrip().endswith("KeyboardInterrupt")
-    with pytest.raises(ProcessLookupError):
-        for _ in range(100):
-            os.killpg(caller.pid, 0)
-            time.sleep(0.1)
+    for _ in range(100):
+        if not _group_lives(caller.pid):
+            return
+        time.sleep(0.1)
+    pytest.fail("a worker outlived its caller")
 
 
-def test_any_model_may_be_cut(model: Model[object] = MODEL) -> None:
-    assert isinstance(decode_with(model, Chain(), workers=2), Crew)
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

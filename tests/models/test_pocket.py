@@ -24,7 +24,7 @@ from ramify.models import decode_with
 from ramify.models.pocket import Pocket
 from ramify.models.pocket.cache import BLOCK
 from ramify.models.pocket.checkpoint import read_tensors
-from ramify.models.pocket.model import _engine
+from ramify.models.pocket.model import engine_of
 from ramify.models.pocket.product import linear, panels, pieces, product, rows_per_call
 from ramify.types import Key, Request
 from tests.models.tiny import SYMBOLS, TOKENS, save
@@ -283,7 +283,7 @@ def test_an_old_state_goes_on_as_if_nothing_had_happened() -> None:
 
 def test_blocks_are_free_again_when_nobody_holds_them() -> None:
     model = Pocket(str(checkpoint("untied")))
-    pool = _engine(model).pool
+    pool = engine_of(model).pool
     state = model.start(prompts(100) * 50)
     held = int((pool.uses > 0).sum())
     assert held == -(-100 // BLOCK)  # fifty samples of a prompt hold one copy of it
@@ -297,11 +297,24 @@ def test_blocks_are_free_again_when_nobody_holds_them() -> None:
 
 def test_the_pool_grows_without_changing_anything() -> None:
     model = Pocket(str(checkpoint("wide")))
-    pool, rows = _engine(model).pool, prompts(*[33] * 40)
+    pool, rows = engine_of(model).pool, prompts(*[33] * 40)
     few = model.logits(model.start(rows[:1]))
     many = [model.start([[*row, extra] for row in rows]) for extra in range(2, 2 + pool.uses.size // 80 + 2)]
     assert np.array_equal(model.logits(model.start(rows[:1])), few)
     assert len(many) * 80 <= pool.uses.size
+
+
+def test_the_pool_gives_memory_back_when_a_large_batch_is_over() -> None:
+    model = Pocket(str(checkpoint("single")))
+    pool, old = engine_of(model).pool, model.start(prompts(40, 70))
+    before = model.logits(model.advance(old, [3, 4])).copy()
+    many = [model.start([[extra, *row] for row in prompts(*[33] * 40)]) for extra in range(2, 22)]
+    assert int((pool.written > 0).sum()) > 1500
+    del many
+    gc.collect()
+    assert np.array_equal(model.logits(model.advance(old, [3, 4])), before)
+    assert pool.uses.size == pool.keys[0].shape[0] == 1024
+    assert int((pool.written > 0).sum()) < 20, "the rest are zeros nobody touched, which take no memory"
 
 
 # --------------------------------------------------------------------------------------------- leaves, values

@@ -143,8 +143,9 @@ class Worker:
 
     def _lost(self) -> WorkerLost:
         self.process.join(timeout=1)
+        code = self.process.exitcode
         return WorkerLost(
-            f"worker process {self.process.pid} ended (exit code {self.process.exitcode}) with {self.owed} leaves to go:"
+            f"worker process {self.process.pid} ended (exit code {code}) with {self.owed} leaves to go:"
             " ask for them again, with fewer workers or a smaller batch if memory ran out (-9); if it never began,"
             " put the script's calls under `if __name__ == '__main__':`"
         )

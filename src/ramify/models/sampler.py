@@ -168,13 +168,18 @@ class _Rows:
         return _Rows([self.requests[i] for i in going], *parts, self.side.rows(going).trimmed())
 
     def joined(self, new: _Rows) -> _Rows:
-        pairs = ((self.slot, new.slot), (self.position, new.position), (self.cap, new.cap), (self.stream, new.stream))
-        side = Side(
-            tokens=_joined(self.side.tokens, new.side.tokens),
-            prompt=_joined(self.side.prompt, new.side.prompt),
-            state=join_rows([_complete(self.side, new.side), _complete(new.side, self.side)]),
+        return _Rows(
+            requests=self.requests + new.requests,
+            slot=np.concatenate([self.slot, new.slot]),
+            position=np.concatenate([self.position, new.position]),
+            cap=np.concatenate([self.cap, new.cap]),
+            stream=np.concatenate([self.stream, new.stream]),
+            side=Side(
+                tokens=_joined(self.side.tokens, new.side.tokens),
+                prompt=_joined(self.side.prompt, new.side.prompt),
+                state=join_rows([_complete(self.side, new.side), _complete(new.side, self.side)]),
+            ),
         )
-        return _Rows(self.requests + new.requests, *map(np.concatenate, pairs), side)
 
     def given(self) -> tuple[np.ndarray, np.ndarray]:
         """The tokens that prefixes impose at this step, and which of them are the protocol's own."""
@@ -206,7 +211,10 @@ class _Tape:
                 )
                 longer[tuple(map(slice, field.shape))] = field
                 self.fields[i] = field = longer
-            field[(slot, position, *map(slice, kept))] = each
+            if kept:
+                field[slot, position, : kept[0]] = each
+            else:
+                field[slot, position] = each
 
     def read(self, slot: int, length: int, begin: int = 0) -> Drawn:
         """A copy of the first ``length`` tokens of a slot, from ``begin`` on."""
@@ -217,8 +225,7 @@ def _halted(rows: _Rows, tape: _Tape, record: Drawn, appended: np.ndarray) -> di
     """The rows that end by a rule of their own request, and by which."""
     found = {}
     for i, request in enumerate(rows.requests):
-        length = int(rows.position[i])
-        if (request.until or request.stop) and length > len(request.prefix):
+        if (request.until or request.stop) and (length := int(rows.position[i])) > len(request.prefix):
             if int(record.token[i]) in request.until and not appended[i]:
                 found[i] = "stop:until"
             elif request.stop is not None and _stops(request, tape, int(rows.slot[i]), length):
