@@ -2,8 +2,9 @@
 
 Both sample ``--new`` tokens a row at temperature 1 from 64 rows, the end banned; the engine goes through the whole
 token loop, with keyed streams and the full record of each token. It has the cores as threads of one process
-(``workers=1``) or as processes (``workers=2``). Runs alternate and the best of each counts, because the machine may
-be busy with other things; the medians are printed beside it.
+(``workers=1``) or as processes (``workers=2``); "compiled" is the latter with attention compiled by numba, if there.
+Runs alternate and the best of each counts, because the machine may be busy with other things; the medians are
+printed beside it.
 
     python benchmarks/pocket.py [--folder CHECKPOINT] [--batch 64] [--new 96] [--cores 2] [--rounds 5]
 """
@@ -14,6 +15,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 PROMPTS = (32, 128)  # tokens
@@ -122,6 +124,9 @@ def main() -> None:
         for title, prompts in (("prompts", different), ("samples of one prompt", different[:1] * options.batch)):
             runs = {"transformers": theirs(other, prompts), "workers=1": ours(model, prompts, options, 1)}
             runs[f"workers={options.cores}"] = ours(model, prompts, options, options.cores)
+            if find_spec("numba"):
+                fast = Pocket(options.folder, kernel="numba")
+                runs["compiled"] = ours(fast, prompts, options, options.cores)
             read = options.batch * options.new + length * len(set(prompts))
             compare(f"{options.batch} {title} of {length} tokens", runs, options, 2.0 * weights * read)
     for shape in ((1024, 1024, 1024), (options.batch, width, 3 * width)):

@@ -386,6 +386,7 @@ MODELS = (
     Tabular.random(Key("methods", "tabular", 0), vocabulary=3, order=1),
     Pocket("main"),
     Pocket("tiny", precision="float64"),
+    Pocket("main", kernel="numba"),
     HF("somebody/some-model"),
     Heads("main"),
     ValueHead("main"),
