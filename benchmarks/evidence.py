@@ -18,6 +18,7 @@ import dataclasses
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def loop_confidence(top: np.ndarray) -> np.ndarray:
 
 def loop_groups(top: np.ndarray) -> np.ndarray:
     total = np.cumsum(np.insert(loop_confidence(top), 0, 0.0))
-    return (total[WINDOW:] - total[:-WINDOW]) / WINDOW
+    groups: np.ndarray = (total[WINDOW:] - total[:-WINDOW]) / WINDOW
+    return groups
 
 
 def loop_bottom(top: np.ndarray) -> float:
@@ -115,7 +117,7 @@ def evidence_table(traces: int, tokens: int, repeats: int) -> None:
         values = mine(bank).values[0, : len(some)]
         reference = loop if "bottom" in name else theirs  # scorio's bottom tenth is a quantile: another number
         differ = max(abs(float(v) - reference(top)) for v, top in zip(values, some, strict=True))
-        show(name, seconds, *times, peak(lambda mine=mine: mine(bank)), differ)  # type: ignore[misc]
+        show(name, seconds, times[0], times[1], peak(partial(mine, bank)), differ)
     together: dict[str, Evidence] = {name: mine for name, mine, _, _ in ROWS}
     seconds = best(lambda: several(together, bank), repeats)
     show("all in one pass", seconds, lost, plain, peak(lambda: several(together, bank)), 0.0)
@@ -127,7 +129,7 @@ def show(name: str, seconds: float, theirs: float, loop: float, memory: float, d
 
 
 def asked_of(name: str, **fields: Any) -> Callable[[list[int]], tuple[bool, float]]:
-    return lambda answers: getattr(scorio, name)(answers, return_prob=True, **fields)  # type: ignore[no-any-return]
+    return lambda answers: getattr(scorio, name)(answers, return_prob=True, **fields)
 
 
 def stop_table(streams: int, repeats: int) -> None:

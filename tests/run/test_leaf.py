@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_one_worker_or_many_fast_or_slow_the_run_is_the_same(protocol: Leaves) -
     for ahead, batch in ((4, 2), (32, 32), (7, 16)):
         assert seen(run(protocol, ahead=ahead, batch=batch)) == seen(alone)
     for seed in range(3):
-        assert seen(run(protocol, ahead=9, wrap=lambda sampler, seed=seed: shuffled(sampler, seed))) == seen(alone)
+        assert seen(run(protocol, ahead=9, wrap=partial(shuffled, seed=seed))) == seen(alone)
     slow = run(protocol, ahead=8, wrap=lambda sampler: delayed(sampler, lambda leaf: 4 if "a" in leaf.text else 1, 8))
     assert seen(slow) == seen(alone)
 
