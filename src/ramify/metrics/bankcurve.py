@@ -1,0 +1,95 @@
+"""What a rule is worth on subsets of one bank: a table ``[Q, K]`` of utility by question and budget, and its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from ramify.arrays import Array
+from ramify.errors import InvalidValue, is_whole, require
+
+__all__ = ["BUDGETS", "BankCurve", "Diagnostic", "deployable", "whole_budgets"]
+
+T = TypeVar("T")
+
+BUDGETS = (1, 2, 4, 8, 16, 32, 64, 80)
+
+# Which question a number answers. They differ where candidates tie, and only there.
+SEEDED = "seeded order"  # ties go to the earliest of the seeded permutation; k = N is exact given that one order
+AVERAGED = "tie-averaged"  # the expectation over all orders: tied groups share
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BankCurve:
+    """The expected utility of what a rule submits from a uniform k-subset of each question's bank.
+
+    NaN leaves a question out of a budget: it has fewer than k candidates, or what it may submit was never graded.
+    Nothing submitted (⊥) is worth 0 and stays in the denominator; ``invalid`` is how often that happens.
+    """
+
+    budgets: Array  # [K]
+    values: Array  # [Q, K]
+    rule: str
+    estimand: str
+    invalid: Array  # [Q, K] the share of subsets from which nothing was submitted
+    error: Array  # [K] the Monte Carlo standard error of the mean over questions, 0 where exact
+    replicates: int = 0  # 0 where nothing was simulated
+
+    @property
+    def mean(self) -> Array:
+        """[K] over the questions that are in; NaN where none is."""
+        return mean_in(self.values)
+
+    @property
+    def left_out(self) -> Array:
+        """[K] how many questions are not in the mean."""
+        return np.isnan(self.values).sum(axis=0)
+
+    def at(self, budget: int) -> Array:
+        """[Q] the values at one budget."""
+        found = np.flatnonzero(self.budgets == budget)
+        require(found.size, "budget", budget, f"use one of {self.budgets.tolist()}")
+        return self.values[:, found[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic(Generic[T]):
+    """A result that used what no deployed system has, such as a reference answer. No deployable table takes it."""
+
+    result: T
+    used: str
+
+
+def deployable(results: Mapping[str, BankCurve | Diagnostic[BankCurve]]) -> dict[str, BankCurve]:
+    """The same results, if every one of them could have been had without references.
+
+    >>> from ramify.metrics.exact import available
+    >>> ceiling = available(np.array([[1.0, 0.0]]))
+    >>> deployable({"Pass@k": ceiling})
+    Traceback (most recent call last):
+    ramify.errors.InvalidValue: Pass@k used the outcomes themselves: a diagnostic is drawn apart from deployable results
+    """
+    kept = {}
+    for name, result in results.items():
+        if isinstance(result, Diagnostic):
+            raise InvalidValue(f"{name} used {result.used}: a diagnostic is drawn apart from deployable results")
+        kept[name] = result
+    return kept
+
+
+def whole_budgets(budgets: Iterable[int] | None, largest: int) -> Array:
+    """[K] the budgets asked for, or every k up to the largest bank."""
+    listed = list(range(1, largest + 1)) if budgets is None else list(budgets)
+    wrong = [k for k in listed if not is_whole(k, 1)]
+    require(not wrong, "budgets", wrong[:3], "use numbers of candidates >= 1")
+    return np.array(listed, dtype=np.int64)
+
+
+def mean_in(values: Array) -> Array:
+    """[...] the mean over the first axis of what is not NaN; NaN where nothing is left."""
+    there = ~np.isnan(values)
+    total = np.where(there, values, 0.0).sum(axis=0)
+    return np.divide(total, there.sum(axis=0), out=np.full(total.shape, np.nan), where=there.any(axis=0))
