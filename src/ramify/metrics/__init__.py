@@ -7,15 +7,21 @@ __all__ = ["Estimate"]
 # Comparison: shared-bank curves, rankings, diagnostics, reruns.
 from ramify.metrics.bankcurve import BUDGETS, BankCurve, Diagnostic, deployable
 from ramify.metrics.exact import available, best_of_n, plurality, selected, strict_majority
+from ramify.metrics.replay import StopReplay, diagnose, orders, replay, replay_stop
 
 __all__ += [
     "BUDGETS",
     "BankCurve",
     "Diagnostic",
+    "StopReplay",
     "available",
     "best_of_n",
     "deployable",
+    "diagnose",
+    "orders",
     "plurality",
+    "replay",
+    "replay_stop",
     "selected",
     "strict_majority",
 ]
