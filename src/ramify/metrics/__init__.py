@@ -6,18 +6,28 @@ __all__ = ["Estimate"]
 
 # Comparison: shared-bank curves, rankings, diagnostics, reruns.
 from ramify.metrics.bankcurve import BUDGETS, BankCurve, Diagnostic, deployable
+from ramify.metrics.curves import Allocation, CostCurve, allocate, end_to_end, of_allocation, on_bank
 from ramify.metrics.exact import available, best_of_n, plurality, selected, strict_majority
+from ramify.metrics.gap import Gap, gap
 from ramify.metrics.replay import StopReplay, diagnose, orders, replay, replay_stop
 
 __all__ += [
     "BUDGETS",
+    "Allocation",
     "BankCurve",
+    "CostCurve",
     "Diagnostic",
+    "Gap",
     "StopReplay",
+    "allocate",
     "available",
     "best_of_n",
     "deployable",
     "diagnose",
+    "end_to_end",
+    "gap",
+    "of_allocation",
+    "on_bank",
     "orders",
     "plurality",
     "replay",
