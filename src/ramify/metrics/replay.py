@@ -37,11 +37,11 @@ def orders(bank: Bank, run: str, replicates: Iterable[int]) -> Array:
     for q, question in enumerate(bank.questions):
         mine = np.flatnonzero(bank.drawn[q])
         stream = numbered(Key(run, question.id, 0, "replay"), numbers)
-        found[:, q, : mine.size] = mine[_shuffled(stream, mine.size)]
+        found[:, q, : mine.size] = mine[shuffled(stream, mine.size)]
     return found
 
 
-def _shuffled(stream: Array, n: int) -> Array:
+def shuffled(stream: Array, n: int) -> Array:
     """[R, n] the permutation of each stream ``[R, 4]``: the stable order of its first n uniforms."""
     noise = np.concatenate([uniform(part[:, None], index=np.arange(n)) for part in _blocks(stream, 128)])
     order = np.argsort(noise, axis=-1)  # not stable, and three times as fast; equal uniforms are one in 2^52
