@@ -49,6 +49,14 @@ from ramify.metrics.ranking import (
     weighted_kendall,
 )
 from ramify.metrics.replay import StopReplay, diagnose, orders, replay, replay_stop
+from ramify.metrics.sequential import (
+    Betting,
+    ConfidenceSequence,
+    EmpiricalBernstein,
+    by_question_order,
+    by_round,
+)
+from ramify.metrics.winrate import Judging, WinRate, sides, win_rate
 
 __all__ += [
     "BUDGETS",
@@ -57,15 +65,19 @@ __all__ += [
     "Allocation",
     "Auc",
     "BankCurve",
+    "Betting",
     "Borda",
     "BradleyTerry",
+    "ConfidenceSequence",
     "Copeland",
     "CostCurve",
     "Diagnostic",
     "Duels",
     "Elo",
+    "EmpiricalBernstein",
     "Gap",
     "Items",
+    "Judging",
     "Kemeny",
     "PlackettLuce",
     "PrecisionRecall",
@@ -78,12 +90,15 @@ __all__ += [
     "Strengths",
     "TrueSkill",
     "TwoParameter",
+    "WinRate",
     "agreement",
     "allocate",
     "auc",
     "available",
     "best_of_n",
     "brier",
+    "by_question_order",
+    "by_round",
     "calibration_error",
     "deployable",
     "diagnose",
@@ -104,8 +119,10 @@ __all__ += [
     "replay_stop",
     "roc_auc",
     "selected",
+    "sides",
     "signal_agreement",
     "spearman",
     "strict_majority",
     "weighted_kendall",
+    "win_rate",
 ]
