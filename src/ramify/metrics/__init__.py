@@ -49,6 +49,7 @@ from ramify.metrics.ranking import (
     weighted_kendall,
 )
 from ramify.metrics.replay import StopReplay, diagnose, orders, replay, replay_stop
+from ramify.metrics.reproduce import Reproducible, Rerun, adjusted, compare_runs, false_alarms
 from ramify.metrics.sequential import (
     Betting,
     ConfidenceSequence,
@@ -84,6 +85,8 @@ __all__ += [
     "Ranking",
     "Rasch",
     "Reliability",
+    "Reproducible",
+    "Rerun",
     "Schulze",
     "Selection",
     "StopReplay",
@@ -91,6 +94,7 @@ __all__ += [
     "TrueSkill",
     "TwoParameter",
     "WinRate",
+    "adjusted",
     "agreement",
     "allocate",
     "auc",
@@ -100,10 +104,12 @@ __all__ += [
     "by_question_order",
     "by_round",
     "calibration_error",
+    "compare_runs",
     "deployable",
     "diagnose",
     "duels",
     "end_to_end",
+    "false_alarms",
     "gap",
     "kendall",
     "of_allocation",
