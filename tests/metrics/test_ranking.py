@@ -16,13 +16,13 @@ from scipy.special import expit
 from ramify.describe import parse, text
 from ramify.errors import InvalidValue
 from ramify.metrics import (
-    Accuracy,
     Borda,
     BradleyTerry,
     Copeland,
     Duels,
     Elo,
     Kemeny,
+    MeanScore,
     PlackettLuce,
     Rasch,
     Schulze,
@@ -41,7 +41,7 @@ from ramify.metrics.ranking.record import places
 from ramify.metrics.ranking.voting import preferences
 
 SCORERS = (
-    Accuracy(),
+    MeanScore(),
     Borda(),
     Copeland(),
     Schulze(),
@@ -111,7 +111,7 @@ def test_agreement_over_replays_is_that_of_a_plain_loop() -> None:
             assert found.kendall[r, column] == pytest.approx(stats.kendalltau(cut, whole).statistic, abs=1e-12)
             assert found.weighted[r, column] == pytest.approx(stats.weightedtau(cut, whole).statistic, abs=1e-12)
     assert found.mean()[-1] == 1
-    slow = agreement(table, budgets=[1, 3, 10], replicates=4, metric=Accuracy())
+    slow = agreement(table, budgets=[1, 3, 10], replicates=4, metric=MeanScore())
     assert np.allclose(slow.spearman, found.spearman, atol=1e-12)
     low, high = found.band()
     assert (low <= high).all()
@@ -371,9 +371,9 @@ def test_posterior_ranks() -> None:
 
 def test_missing_grades_are_left_out_and_replicates_without_an_answer_are_counted() -> None:
     table = np.array([[1, np.nan, 0], [0, 1, 1]], dtype=float)
-    assert Accuracy()(table).tolist() == [0.5, 2 / 3]
+    assert MeanScore()(table).tolist() == [0.5, 2 / 3]
     with pytest.raises(InvalidValue, match="a model without grades"):
-        Accuracy()(np.array([[np.nan], [1.0]]))
+        MeanScore()(np.array([[np.nan], [1.0]]))
     sparse = np.array([[1, 1, 0, 1], [0, 0, 1, 0]], dtype=float)
     found = rank(sparse, BradleyTerry(), replicates=60)
     assert 0 < found.failed < 60

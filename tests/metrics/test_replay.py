@@ -7,7 +7,10 @@ import pytest
 
 from ramify.bank import Bank, Layer, Outcomes
 from ramify.errors import InvalidValue
+from ramify.keys import numbered, permutation
 from ramify.metrics import BankCurve, best_of_n, diagnose, orders, plurality, replay, replay_stop
+from ramify.metrics.replay import shuffled
+from ramify.types import Key
 from tests.metrics.rules import any_one, best_score, clairvoyant, most_votes, three_alike
 
 
@@ -32,6 +35,15 @@ def test_replicates_are_the_banks_own_permutations() -> None:
     for i, replicate in enumerate((0, 5)):
         assert np.array_equal(bank.take(order[i]).samples, bank.permuted("run", replicate).samples)
     assert (order[:, 1, 2:] == -1).all()
+
+
+def test_compiled_permutations_are_the_same_bits() -> None:
+    pytest.importorskip("numba")
+    for n in (1, 2, 17, 80, 300):
+        stream = numbered(Key("run", "q", 0, "replay"), range(40))
+        plain, fast = (shuffled(stream, n, compiled) for compiled in (False, True))
+        assert np.array_equal(plain, fast)
+        assert np.array_equal(plain[7], permutation(Key("run", "q", 7, "replay"), n))
 
 
 @pytest.mark.parametrize("rule", [most_votes, best_score])

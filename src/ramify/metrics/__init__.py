@@ -23,7 +23,6 @@ from ramify.metrics.diagnostics import (
 from ramify.metrics.exact import available, best_of_n, plurality, selected, strict_majority
 from ramify.metrics.gap import Gap, gap
 from ramify.metrics.ranking import (
-    Accuracy,
     Agreement,
     Borda,
     BradleyTerry,
@@ -32,6 +31,7 @@ from ramify.metrics.ranking import (
     Elo,
     Items,
     Kemeny,
+    MeanScore,
     PlackettLuce,
     Ranking,
     Rasch,
@@ -61,7 +61,6 @@ from ramify.metrics.winrate import Judging, WinRate, sides, win_rate
 
 __all__ += [
     "BUDGETS",
-    "Accuracy",
     "Agreement",
     "Allocation",
     "Auc",
@@ -80,6 +79,7 @@ __all__ += [
     "Items",
     "Judging",
     "Kemeny",
+    "MeanScore",
     "PlackettLuce",
     "PrecisionRecall",
     "Ranking",

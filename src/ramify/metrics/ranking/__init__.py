@@ -4,11 +4,10 @@ from ramify.metrics.ranking.agree import Agreement, agreement, kendall, signal_a
 from ramify.metrics.ranking.irt import Items, Rasch, TwoParameter
 from ramify.metrics.ranking.pairwise import BradleyTerry, Duels, PlackettLuce, Strengths, duels
 from ramify.metrics.ranking.rating import Elo, TrueSkill
-from ramify.metrics.ranking.record import Accuracy, Ranking, Scorer, posterior_ranking, rank
+from ramify.metrics.ranking.record import MeanScore, Ranking, Scorer, posterior_ranking, rank
 from ramify.metrics.ranking.voting import Borda, Copeland, Kemeny, Schulze
 
 __all__ = [
-    "Accuracy",
     "Agreement",
     "Borda",
     "BradleyTerry",
@@ -17,6 +16,7 @@ __all__ = [
     "Elo",
     "Items",
     "Kemeny",
+    "MeanScore",
     "PlackettLuce",
     "Ranking",
     "Rasch",

@@ -12,7 +12,7 @@ from ramify.errors import require
 from ramify.keys import numbered
 from ramify.metrics.bankcurve import BUDGETS, whole_budgets
 from ramify.metrics.estimate import Estimate
-from ramify.metrics.ranking.record import Accuracy, by_question, resampled
+from ramify.metrics.ranking.record import MeanScore, by_question, resampled
 from ramify.metrics.replay import shuffled
 from ramify.types import Key
 
@@ -113,7 +113,7 @@ def agreement(
     if metric is None and not np.isnan(table).any():
         full, subset = table.sum(axis=(1, 2)) / (many * n), _prefix_means(table, order, ks)
     else:
-        score = metric or Accuracy()
+        score = metric or MeanScore()
         full = score(table)
         at = np.arange(many)[:, None]
         subset = np.array([[score(table[:, at, each[:, :k]]) for k in ks] for each in order])

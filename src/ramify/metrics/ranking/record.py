@@ -14,7 +14,7 @@ from ramify.errors import InvalidValue, is_whole, require
 from ramify.keys import generator, streams, uniform
 from ramify.types import Key
 
-__all__ = ["Accuracy", "Ranking", "Scorer", "by_question", "places", "posterior_ranking", "rank", "resampled"]
+__all__ = ["MeanScore", "Ranking", "Scorer", "by_question", "places", "posterior_ranking", "rank", "resampled"]
 
 Scorer: TypeAlias = Callable[[Array], Array]
 """A table ``[M, Q]`` or ``[M, Q, N]`` of models, NaN for missing, to scores ``[M]``, higher is better."""
@@ -89,10 +89,10 @@ def by_question(table: Array) -> Array:
 
 
 @method
-class Accuracy:
+class MeanScore:
     """The mean over questions of the mean over candidates: what any table of a metric is ranked by.
 
-    >>> Accuracy()(np.array([[[1, 0], [1, 1]], [[0, 0], [1, 0]]])).tolist()
+    >>> MeanScore()(np.array([[[1, 0], [1, 1]], [[0, 0], [1, 0]]])).tolist()
     [0.75, 0.25]
     """
 
@@ -103,12 +103,12 @@ class Accuracy:
         return np.where(there, values, 0.0).sum(axis=-1) / there.sum(axis=-1)
 
 
-ACCURACY = Accuracy()
+MEAN = MeanScore()
 
 
 def rank(
     table: Array,
-    scorer: Scorer = ACCURACY,
+    scorer: Scorer = MEAN,
     *,
     models: Sequence[str] | None = None,
     replicates: int = 200,
