@@ -26,6 +26,13 @@ def graded_table(grades: Any, name: str = "grades") -> Array:
     return table
 
 
+def _true(mask: Array) -> Array:
+    """How many are true in each row. A product of single floats is exact up to 2^24 and twice as fast as a sum."""
+    if mask.shape[1] >= 1 << 24:
+        return np.count_nonzero(mask, axis=1).astype(np.int64)
+    return (mask.astype(np.float32) @ np.ones(mask.shape[1], dtype=np.float32)).astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """Correct and graded candidates of each question: all that a binary profile depends on.
@@ -52,10 +59,11 @@ class Tally:
     def of(cls, grades: Any) -> Tally:
         """The tally of binary grades ``[Q, N]``, which the caller takes to be independent draws."""
         table = graded_table(grades)
-        correct = np.count_nonzero(table if table.dtype == bool else table == 1, axis=1).astype(np.int64)
-        if table.dtype == bool:
+        whole = table.dtype.kind != "f"
+        correct = _true(table if table.dtype == bool else table == 1)
+        if whole and (table.size == 0 or (table.min() >= 0 and table.max() <= 1)):
             return cls(correct, np.full(len(table), table.shape[1], dtype=np.int64))
-        graded = correct + np.count_nonzero(table == 0, axis=1)
+        graded = correct + _true(table == 0)
         if graded.sum() < table.size:
             strange = table[(table != 0) & (table != 1) & ~np.isnan(table)][:1].tolist()
             require(not strange, "grades", strange, "use 0, 1 or missing; graded levels are a RubricTally")
