@@ -19,17 +19,43 @@ from ramify.metrics.functionals import (
     StrictMajority,
     ThresholdUtility,
 )
+from ramify.metrics.groups import GroupSummary, Heterogeneity, summarise
+from ramify.metrics.interval import BCa, Percentile, Studentised
+from ramify.metrics.planning import (
+    Plan,
+    candidates_for,
+    questions_for,
+    questions_to_separate,
+    thrifty_candidates,
+    width_of,
+)
+from ramify.metrics.posterior import BetaPrior, Draws, Posterior, credible, fit_prior, sensitivity
 from ramify.metrics.profile import Profile, Profiled, bank_profile, latent_profile
+from ramify.metrics.resample import (
+    Resample,
+    Statistic,
+    bootstrap,
+    bootstrap_difference,
+    bootstrap_means,
+    bootstrap_profile,
+)
+from ramify.metrics.rubric import DirichletPosterior, RubricDraws, RubricProfile, RubricTally
 from ramify.metrics.tally import Tally
 
 __all__ = [
     "Accuracy",
+    "BCa",
+    "BetaPrior",
     "BetaWeights",
+    "DirichletPosterior",
+    "Draws",
     "Estimate",
     "EvenWeights",
     "Functional",
     "GPassAt",
     "GeomAt",
+    "GroupSummary",
+    "Heterogeneity",
     "MaxAt",
     "MaxEntropyWeights",
     "MeanGPassAt",
@@ -38,11 +64,33 @@ __all__ = [
     "PassAt",
     "PassHat",
     "PayoffWeights",
+    "Percentile",
+    "Plan",
+    "Posterior",
     "Profile",
     "Profiled",
+    "Resample",
+    "RubricDraws",
+    "RubricProfile",
+    "RubricTally",
+    "Statistic",
     "StrictMajority",
+    "Studentised",
     "Tally",
     "ThresholdUtility",
     "bank_profile",
+    "bootstrap",
+    "bootstrap_difference",
+    "bootstrap_means",
+    "bootstrap_profile",
+    "candidates_for",
+    "credible",
+    "fit_prior",
     "latent_profile",
+    "questions_for",
+    "questions_to_separate",
+    "sensitivity",
+    "summarise",
+    "thrifty_candidates",
+    "width_of",
 ]

@@ -104,7 +104,9 @@ class Posterior:
         a, b = alpha + tally.correct.astype(float), beta + (tally.graded - tally.correct).astype(float)
         if auxiliary is not None:
             auxiliary.need_independence("a prior bank")
-            require(0 <= weight <= 1, "weight", weight, "use the share of a candidate that one of the prior bank counts")
+            require(
+                0 <= weight <= 1, "weight", weight, "use the share of a candidate that one of the prior bank counts"
+            )
             same = auxiliary.questions == tally.questions
             require(same, "auxiliary", auxiliary.questions, f"hand in a tally of the same {tally.questions} questions")
             a, b = a + weight * auxiliary.correct, b + weight * (auxiliary.graded - auxiliary.correct)

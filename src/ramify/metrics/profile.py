@@ -93,15 +93,15 @@ class Profile:
 
     def _mean(self, k: int, values: Callable[[int, Array], Array]) -> Array:
         """The mean of ``values(n, j [J]) [J, ...]`` over the questions with n >= k, asking only for j that occur."""
-        total, weight = 0.0, 0.0
+        total: Array = 0.0
+        weight: Array = 0.0
         for n, mass in self._parts(k):
             occurs = np.flatnonzero(mass.reshape(-1, n + 1).any(axis=0))
             for first in range(0, len(occurs), max(1, TABLE // (k + 1))):
                 j = occurs[first : first + max(1, TABLE // (k + 1))]
                 total = total + mass[..., j] @ values(n, j)
             weight = weight + mass.sum(axis=-1)
-        weight = np.asarray(weight)
-        return total / (weight[..., None] if np.ndim(total) > weight.ndim else weight)
+        return total / (np.asarray(weight)[..., None] if np.ndim(total) > np.ndim(weight) else weight)
 
     def law(self, k: int) -> Array:
         """P(j of k are correct), j = 0..k: ``[..., k + 1]``."""

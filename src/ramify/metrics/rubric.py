@@ -6,6 +6,7 @@ threshold is an integer comparison. The binary profile is the rubric with scores
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ def exact_scores(scores: Any) -> tuple[Fraction, ...]:
     (Fraction(0, 1), Fraction(1, 3), Fraction(1, 2), Fraction(1, 1))
     """
     found = tuple(Fraction(str(each)) if isinstance(each, float) else Fraction(each) for each in scores)
-    ok = len(found) >= 2 and all(x < y for x, y in zip(found, found[1:], strict=False)) and 0 <= found[0] <= found[-1] <= 1
+    ok = len(found) >= 2 and all(x < y for x, y in itertools.pairwise(found)) and 0 <= found[0] <= found[-1] <= 1
     require(ok, "scores", tuple(map(str, found)), "use two levels or more in [0, 1], ascending")
     return found
 
@@ -217,12 +218,16 @@ class DirichletPosterior:
         """prior + counts + weight · auxiliary counts; ``prior`` is a number, ``[L]`` or ``[Q, L]``."""
         if not (tally.kind == "iid" or tally.assumed):
             remedy = "use the finite-bank profile, or bank.assuming_independence(reason)"
-            raise InvalidValue(f"a Dirichlet posterior needs independent draws, and this bank is {tally.kind}: {remedy}")
+            raise InvalidValue(
+                f"a Dirichlet posterior needs independent draws, and this bank is {tally.kind}: {remedy}"
+            )
         base = np.broadcast_to(np.asarray(prior, dtype=np.float64), tally.counts.shape)
         require((base > 0).all() and np.isfinite(base).all(), "prior", prior, "use finite concentrations > 0")
         alpha = base + tally.counts
         if auxiliary is not None:
-            require(0 <= weight <= 1, "weight", weight, "use the share of a candidate that one of the prior bank counts")
+            require(
+                0 <= weight <= 1, "weight", weight, "use the share of a candidate that one of the prior bank counts"
+            )
             same = auxiliary.scores == tally.scores and auxiliary.counts.shape == tally.counts.shape
             require(same, "auxiliary", auxiliary.scores, "use a tally of the same questions with the same scores")
             alpha = alpha + weight * auxiliary.counts
