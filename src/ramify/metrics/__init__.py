@@ -1,8 +1,99 @@
 """How good a bank and a system are: arrays in, ``Estimate`` out."""
 
 from ramify.metrics.estimate import Estimate
+from ramify.metrics.functionals import (
+    Accuracy,
+    BetaWeights,
+    EvenWeights,
+    Functional,
+    GeomAt,
+    GPassAt,
+    MaxAt,
+    MaxEntropyWeights,
+    MeanGPassAt,
+    MomentWeights,
+    PassArea,
+    PassAt,
+    PassHat,
+    PayoffWeights,
+    StrictMajority,
+    ThresholdUtility,
+)
+from ramify.metrics.groups import GroupSummary, Heterogeneity, summarise
+from ramify.metrics.interval import BCa, Percentile, Studentised
+from ramify.metrics.planning import (
+    Plan,
+    candidates_for,
+    questions_for,
+    questions_to_separate,
+    thrifty_candidates,
+    width_of,
+)
+from ramify.metrics.posterior import BetaPrior, Draws, Posterior, credible, fit_prior, sensitivity
+from ramify.metrics.profile import Profile, Profiled, bank_profile, latent_profile
+from ramify.metrics.resample import (
+    Resample,
+    Statistic,
+    bootstrap,
+    bootstrap_difference,
+    bootstrap_means,
+    bootstrap_profile,
+)
+from ramify.metrics.rubric import DirichletPosterior, RubricDraws, RubricProfile, RubricTally
+from ramify.metrics.tally import Tally
 
-__all__ = ["Estimate"]
+__all__ = [
+    "Accuracy",
+    "BCa",
+    "BetaPrior",
+    "BetaWeights",
+    "DirichletPosterior",
+    "Draws",
+    "Estimate",
+    "EvenWeights",
+    "Functional",
+    "GPassAt",
+    "GeomAt",
+    "GroupSummary",
+    "Heterogeneity",
+    "MaxAt",
+    "MaxEntropyWeights",
+    "MeanGPassAt",
+    "MomentWeights",
+    "PassArea",
+    "PassAt",
+    "PassHat",
+    "PayoffWeights",
+    "Percentile",
+    "Plan",
+    "Posterior",
+    "Profile",
+    "Profiled",
+    "Resample",
+    "RubricDraws",
+    "RubricProfile",
+    "RubricTally",
+    "Statistic",
+    "StrictMajority",
+    "Studentised",
+    "Tally",
+    "ThresholdUtility",
+    "bank_profile",
+    "bootstrap",
+    "bootstrap_difference",
+    "bootstrap_means",
+    "bootstrap_profile",
+    "candidates_for",
+    "credible",
+    "fit_prior",
+    "latent_profile",
+    "questions_for",
+    "questions_to_separate",
+    "sensitivity",
+    "summarise",
+    "thrifty_candidates",
+    "width_of",
+]
 
 # Comparison: shared-bank curves, rankings, diagnostics, reruns.
 from ramify.metrics.bankcurve import BUDGETS, BankCurve, Diagnostic, deployable
