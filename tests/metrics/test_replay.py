@@ -66,6 +66,20 @@ def test_a_replay_estimates_the_closed_form_and_its_error_says_how_well(rule: ob
     assert 0.6 < spread / again[0].error[0] < 1.5
 
 
+def test_intervals_resample_questions_after_averaging_replays() -> None:
+    bank, outcomes = small()
+    curve = replay(most_votes, bank, outcomes, budgets=[1, 3, 12], replicates=50)
+    found = curve.estimates(replicates=4000)
+    for column, estimate in enumerate(found):
+        values = curve.values[:, column]
+        assert estimate.value == pytest.approx(values.mean())
+        assert (estimate.high - estimate.low) / 3.92 == pytest.approx(values.std() / np.sqrt(30), rel=0.1)
+        assert estimate.covers == ("questions",)
+    assert "Monte Carlo error" in found[1].note
+    assert "Monte Carlo" not in found[0].note
+    assert "Monte Carlo" not in found[2].note
+
+
 def test_the_whole_bank_is_decided_in_the_seeded_order() -> None:
     bank = Bank.of({f"q{i}": ["A", "B"] for i in range(40)})
     outcomes = Outcomes.of(bank, np.tile([1.0, 0.0], (40, 1)))

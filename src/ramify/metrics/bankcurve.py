@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -10,8 +11,12 @@ import numpy as np
 
 from ramify.arrays import Array
 from ramify.errors import InvalidValue, is_whole, require
+from ramify.metrics.estimate import Estimate
+from ramify.metrics.interval import Percentile
+from ramify.metrics.resample import bootstrap_means
+from ramify.types import Key
 
-__all__ = ["BUDGETS", "BankCurve", "Diagnostic", "deployable", "whole_budgets"]
+__all__ = ["BUDGETS", "BankCurve", "Diagnostic", "deployable", "over_questions", "whole_budgets"]
 
 T = TypeVar("T")
 
@@ -48,6 +53,20 @@ class BankCurve:
         """[K] how many questions are not in the mean."""
         return np.isnan(self.values).sum(axis=0)
 
+    def estimates(self, replicates: int = 2000, level: float = 0.95, run: str = "bootstrap") -> tuple[Estimate, ...]:
+        """The mean at each budget with its prompt-bootstrap interval: questions are drawn after replays are averaged.
+
+        The note carries the Monte Carlo error beside it, and how many questions are left out.
+        """
+        left_out = self.left_out
+        notes = [
+            "; ".join(
+                ([f"Monte Carlo error {error:.2g}"] if error else []) + ([f"{left} questions left out"] if left else [])
+            )
+            for error, left in zip(self.error, left_out, strict=True)
+        ]
+        return over_questions(self.values, replicates, level, run, (0.0, 1.0), notes)
+
     def at(self, budget: int) -> Array:
         """[Q] the values at one budget."""
         found = np.flatnonzero(self.budgets == budget)
@@ -78,6 +97,30 @@ def deployable(results: Mapping[str, BankCurve | Diagnostic[BankCurve]]) -> dict
             raise InvalidValue(f"{name} used {result.used}: a diagnostic is drawn apart from deployable results")
         kept[name] = result
     return kept
+
+
+def over_questions(
+    values: Array,
+    replicates: int = 2000,
+    level: float = 0.95,
+    run: str = "bootstrap",
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    notes: Sequence[str] | None = None,
+) -> tuple[Estimate, ...]:
+    """Percentile intervals of the column means of a table ``[Q, K]``, from the same resamples of questions throughout.
+
+    Tables of the same questions under one ``run`` are resampled alike, so the intervals of two of them are paired.
+    """
+    found = []
+    for column, values_at in enumerate(np.asarray(values, dtype=float).T):
+        if np.isnan(values_at).all():
+            found.append(Estimate.descriptive(float("nan"), "no question is in"))
+            continue
+        sample = bootstrap_means(values_at, Key(run, "", 0, "questions"), replicates, bounds=bounds)
+        estimate = Percentile(level)(sample)
+        extra = notes[column] if notes else ""
+        found.append(dataclasses.replace(estimate, note="; ".join(part for part in (estimate.note, extra) if part)))
+    return tuple(found)
 
 
 def whole_budgets(budgets: Iterable[int] | None, largest: int) -> Array:

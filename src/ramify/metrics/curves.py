@@ -10,7 +10,8 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Bank
 from ramify.errors import require
-from ramify.metrics.bankcurve import BankCurve, mean_in
+from ramify.metrics.bankcurve import BankCurve, mean_in, over_questions
+from ramify.metrics.estimate import Estimate
 
 __all__ = ["Allocation", "CostCurve", "allocate", "bank_costs", "end_to_end", "of_allocation", "on_bank"]
 
@@ -47,6 +48,10 @@ class CostCurve:
     def gain(self) -> Array:
         """[B] the mean utility G(B)."""
         return mean_in(self.utility)
+
+    def estimates(self, replicates: int = 2000, level: float = 0.95, run: str = "bootstrap") -> tuple[Estimate, ...]:
+        """G at each setting with its prompt-bootstrap interval; settings are resampled alike."""
+        return over_questions(self.utility, replicates, level, run, (0.0, 1.0))
 
     @property
     def frontier(self) -> Array:

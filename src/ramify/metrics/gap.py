@@ -9,7 +9,8 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes
 from ramify.errors import require
-from ramify.metrics.bankcurve import BankCurve, mean_in
+from ramify.metrics.bankcurve import BankCurve, mean_in, over_questions
+from ramify.metrics.estimate import Estimate
 from ramify.metrics.exact import available
 
 __all__ = ["Gap", "gap"]
@@ -43,6 +44,10 @@ class Gap:
     def overall(self) -> Array:
         """[K] the mean over the questions that are in."""
         return mean_in(self.values)
+
+    def estimates(self, replicates: int = 2000, level: float = 0.95, run: str = "bootstrap") -> tuple[Estimate, ...]:
+        """The mean gap at each budget with its prompt-bootstrap interval."""
+        return over_questions(self.values, replicates, level, run, (-1.0, 1.0))
 
     def recoverable(self, budget: int, above: float = 0.0) -> tuple[str, ...]:
         """The questions that a better rule would gain at this budget, the largest gap first."""

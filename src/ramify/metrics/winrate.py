@@ -11,8 +11,8 @@ from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import require
 from ramify.keys import streams, uniform
+from ramify.metrics.bankcurve import over_questions
 from ramify.metrics.estimate import Estimate
-from ramify.metrics.ranking.record import resampled
 from ramify.types import Key
 
 __all__ = ["Judging", "WinRate", "sides", "win_rate"]
@@ -97,10 +97,7 @@ def win_rate(
     values = _by_question(counted, judging.aggregation)
     there = ~np.isnan(values)
     require(there.any(), "preferred", "no verdict", "nothing was judged, or every verdict was a tie and dropped")
-    draws = values[resampled(len(values), replicates, run)]
-    means = np.nanmean(draws[~np.isnan(draws).all(axis=1)], axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    rate = Estimate(float(values[there].mean()), float(low), float(high), level, ("questions",))
+    (rate,) = over_questions(values[there, None], replicates, level, run, (0.0, 1.0))
     shown = np.where(first, verdict, 1 - verdict)
     known = ~np.isnan(shown)
     return WinRate(judging, values, rate, float(shown[known].mean()), _consistency(verdict, first), int((~there).sum()))
