@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ramify.errors import is_whole, require
 
 __all__ = ["AdaptiveMajorityOfTheBests", "FilteredVote", "MajorityOfTheBests", "RankVote"]
 
+FINE = 2**36
 EXACT = 2**53  # integers up to here are float64 without loss, and so are their sums
 SMALL = 128  # candidates up to which the least common multiple of tie sizes fits 64 bits
 
@@ -34,7 +35,7 @@ class RankVote:
     """w_i = (n - r_i + 1)^p, r_i the rank by score: p = 0 is plurality, 1 Borda, inf Best-of-N (Kang et al., 2025).
 
     ``ties="share"`` gives equal scores the mean weight of the ranks they occupy; ``"earliest"`` is the released code,
-    where position decides. The released default is p = 0.5. Whole p are counted in integers.
+    where position decides. The released default is p = 0.5. Sums are integers.
     """
 
     evidence: str = "score"
@@ -57,13 +58,12 @@ class RankVote:
         key, support = ranked_tally(candidates, score, valid, self.running, self.ties)
         return settle(candidates, valid, key, support=support, fallback=self.fallback)
 
-    def running(self, n: int) -> list[Any]:
+    def running(self, n: int) -> list[int]:
         """T(0) .. T(n): the sums of the weights from the lowest rank up."""
-        whole = float(self.p).is_integer()
-        if whole:
+        if float(self.p).is_integer():
             return list(accumulate((s ** int(self.p) for s in range(1, n + 1)), initial=0))
-        # Divided by n^p, which changes no argmax and cannot overflow.
-        return list(accumulate(((s / n) ** self.p for s in range(1, n + 1)), initial=0.0))
+        # In units of 2^-36 of the largest: sums are exact in any order, and groups of the same ranks tie.
+        return list(accumulate((round((s / n) ** self.p * FINE) for s in range(1, n + 1)), initial=0))
 
 
 @method
@@ -221,7 +221,7 @@ def span(score: Array, valid: Array, ties: str) -> tuple[Array, Array]:
 
 
 def ranked_tally(
-    candidates: Candidates, score: Array, valid: Array, running: Callable[[int], list[Any]], ties: str
+    candidates: Candidates, score: Array, valid: Array, running: Callable[[int], list[int]], ties: str
 ) -> tuple[Array, Array]:
     """Σ over the group of what its ranks earn: a key that orders exactly, and its share of all that is earned."""
     size = valid.shape[-1]
@@ -230,9 +230,6 @@ def ranked_tally(
     tied = np.where(valid, upto - above, 1)
     table = running_table(running, size)
     earned, total = table[n, n - above] - table[n, n - upto], np.where(n > 0, table[n, n], 1)
-    if table.dtype == np.float64:
-        sums = tally(candidates, earned / tied, valid)
-        return sums, sums / total
     scale = np.lcm.reduce(tied.astype(object) if size > SMALL else tied, axis=-1, initial=1, keepdims=True)
     if int(table.max()) * int(np.max(scale, initial=1)) < EXACT:
         sums = tally(candidates, (earned * (scale // tied)).astype(np.float64), valid)
@@ -240,14 +237,12 @@ def ranked_tally(
     return _beyond_float(candidates, valid, earned * (scale // tied), scale * total)
 
 
-def running_table(running: Callable[[int], list[Any]], size: int) -> Array:
-    """T(j) for every n and j ``[size + 1, size + 1]``: float64, or Python's integers where they are whole."""
-    rows = [running(n) for n in range(size + 1)]
-    whole = all(isinstance(value, int) for row in rows for value in row)
-    table = np.zeros((size + 1, size + 1), dtype=object if whole else np.float64)
-    for n, row in enumerate(rows):
-        table[n, : n + 1] = row
-    return table.astype(np.int64) if whole and table.max() < EXACT else table
+def running_table(running: Callable[[int], list[int]], size: int) -> Array:
+    """T(j) for every n and j ``[size + 1, size + 1]``: int64, or Python's integers where they need more."""
+    table = np.zeros((size + 1, size + 1), dtype=object)
+    for n in range(size + 1):
+        table[n, : n + 1] = running(n)
+    return table.astype(np.int64) if table.max() < EXACT else table
 
 
 def _beyond_float(candidates: Candidates, valid: Array, earned: Array, total: Array) -> tuple[Array, Array]:
