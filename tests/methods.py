@@ -5,7 +5,53 @@ from __future__ import annotations
 import numpy as np
 
 from ramify.arrays import Array, namespace
-from ramify.bank import Proposal
+from ramify.bank import Candidates, Choice, Proposal
+from ramify.decide import (
+    AMBR,
+    CGES,
+    MBR,
+    AdaptiveMajorityOfTheBests,
+    Behaviour,
+    BestInGroup,
+    BestOfMajority,
+    BestOfN,
+    BradleyTerry,
+    CalibratedVote,
+    CentroidMBR,
+    ChrF,
+    Cosine,
+    DiverseNBest,
+    Earliest,
+    EditSimilarity,
+    Exact,
+    FilteredVote,
+    FirstInGroup,
+    Judged,
+    KLBestOfN,
+    Knockout,
+    LikelihoodVote,
+    LogOddsVote,
+    LowRankMBR,
+    MajorityOfTheBests,
+    NgramJaccard,
+    NumericCloseness,
+    Plurality,
+    PrunedMBR,
+    RankVote,
+    ReferenceAggregation,
+    RegularisedBestOfN,
+    RougeL,
+    RoundRobin,
+    Rule,
+    SoftBestOfN,
+    SoftmaxVote,
+    TokenF1,
+    UniversalSelfConsistency,
+    VerifierConstrained,
+    WeightedMBR,
+    WeightedVote,
+    WordSubsequence,
+)
 from ramify.decode import (
     AdaptiveP,
     Ban,
@@ -78,6 +124,11 @@ def smallest(member: np.ndarray, r: np.ndarray) -> np.ndarray:
     """A plain objective: the fewest tokens with half of the mass."""
     size: np.ndarray = member.sum(-1)
     return np.where(member @ r >= 0.5, size, np.inf)
+
+
+def last_resort(candidates: Candidates) -> Choice:
+    """A plain function in a rule's slot."""
+    return Earliest()(candidates)
 
 
 WEIGHTS: tuple[Operator, ...] = (
@@ -176,6 +227,88 @@ COMPOSED: tuple[Operator, ...] = (
     llama_cpp(dynatemp_range=0.5, top_n_sigma=1.5, adaptive_p=AdaptiveP(0.5)),
 )
 
+# Votes that read how far scores are apart, and become plurality when they are all equal.
+VOTES: tuple[Rule, ...] = (
+    Plurality(),
+    Plurality(fallback=last_resort),
+    WeightedVote(),
+    SoftmaxVote(temperature=0.3),
+    SoftmaxVote(temperature=np.inf),
+    LikelihoodVote(),
+    CGES(),
+)
+
+# What counts of a score is its order: any increasing, tie-preserving transform leaves these alone.
+ORDER_ONLY: tuple[Rule, ...] = (
+    RankVote(p=0.5),
+    RankVote(),
+    RankVote(p=2),
+    RankVote(p=30),
+    MajorityOfTheBests(),
+    MajorityOfTheBests(m=3),
+    AdaptiveMajorityOfTheBests(),
+    FilteredVote(keep=0.5),
+    FilteredVote(keep=2),
+    FilteredVote(keep=0.7, then=RankVote()),
+)
+EARLIEST: tuple[Rule, ...] = (
+    RankVote(p=1, ties="earliest"),
+    MajorityOfTheBests(ties="earliest"),
+    FilteredVote(keep=0.5, ties="earliest"),
+)
+BY_SCORE: tuple[Rule, ...] = (
+    WeightedVote(pool="mean"),
+    WeightedVote("mean_logprob", negative="allow"),
+    LogOddsVote(),
+    LogOddsVote(threshold=0.2, form="linear"),
+    LogOddsVote(clip=0.01),
+    CalibratedVote(),
+    CGES(other=True),
+    FilteredVote(keep=0.6, then=WeightedVote()),
+    BestOfN(),
+    BestOfN(fallback=Plurality()),
+    Earliest(),
+    VerifierConstrained(),
+    VerifierConstrained(then=BestOfN(), fallback=None),
+    SoftBestOfN(alpha=2.0),
+    SoftBestOfN(alpha=np.inf),
+    KLBestOfN(),
+    BestOfMajority(alpha=0.3, k=2),
+    BestOfMajority(pool="max"),
+    Judged(),
+    Judged(unreadable="none", fallback=Plurality()),
+)
+BY_PAIRS: tuple[Rule, ...] = (
+    MBR(),
+    WeightedMBR(),
+    RegularisedBestOfN(beta=0.5),
+    ReferenceAggregation(),
+    CentroidMBR(k=2),
+    CentroidMBR(k=3, weight="log"),
+    PrunedMBR(first=2, bootstrap=20),
+    AMBR(budget=12),
+    LowRankMBR(share=0.6, rank=2),
+    DiverseNBest(k=2),
+    RoundRobin(),
+    Knockout(),
+    Knockout(both=True),
+    BradleyTerry(),
+)
+RULES = VOTES + ORDER_ONLY + EARLIEST + BY_SCORE + BY_PAIRS
+SIMILARITIES = (
+    Exact(),
+    NumericCloseness(2.0, relative=True),
+    TokenF1(),
+    RougeL(),
+    ChrF(),
+    EditSimilarity("word"),
+    NgramJaccard(),
+    WordSubsequence(),
+    Behaviour(),
+    Cosine(),
+)
+PRESENTS = (FirstInGroup(), BestInGroup())
+
 GATES = HEADS + OTHER_GATES
 OPERATORS = WEIGHTS + GATES + ACTIONS + STATEFUL + COMPOSED
 DRAWS = (InverseCDF(), GumbelMax())
@@ -188,4 +321,5 @@ MODELS = (
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls())
-METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *PROPOSALS, *COSTS)
+DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
+METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *PROPOSALS, *COSTS, *DECISIONS)

@@ -19,12 +19,16 @@ __all__ = [
     "at",
     "count",
     "descending",
+    "first_max",
+    "group_first",
+    "group_sum",
     "head",
     "join_rows",
     "largest",
     "namespace",
     "pick",
     "place",
+    "standing",
     "take_rows",
     "to_numpy",
 ]
@@ -204,6 +208,76 @@ def pick(weight: Array, u: Array) -> Array:
     block, short = _passes(sums, u * xp.sum(sums, axis=-1))
     inside = xp.take_along_axis(blocks, block[..., None, None], axis=-2)[..., 0, :]
     return block * width + _passes(inside, short)[0]
+
+
+def first_max(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """``[...]`` the first of the largest valid entries, -1 where nothing is valid. -inf is a value like any other.
+
+    >>> first_max(np.array([9.0, -np.inf, -np.inf]), np.array([False, True, True])).tolist()
+    1
+    """
+    if values.shape[-1] == 0:
+        return np.full(values.shape[:-1], -1)
+    low = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
+    best = np.where(valid, values, low).max(axis=-1, keepdims=True)
+    return np.where(valid.any(axis=-1), np.argmax(valid & (values == best), axis=-1), -1)
+
+
+def _slots(codes: np.ndarray) -> tuple[np.ndarray, int]:
+    """A flat place for every (row, code), code -1 included, and how many places there are."""
+    width = int(codes.max(initial=-1)) + 2
+    rows = math.prod(codes.shape[:-1])
+    offsets = (np.arange(rows) * width + 1).reshape(*codes.shape[:-1], 1)
+    return (codes + offsets).ravel(), rows * width
+
+
+def group_sum(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """``[..., N]`` Σ_j w_j over the entries with the same code, summed in order of position: Σ_j w_j 1[a_i = a_j].
+
+    >>> group_sum(np.array([0, 1, 0, -1]), np.array([1.0, 2.0, 3.0, 0.0])).tolist()
+    [4.0, 2.0, 4.0, 0.0]
+    """
+    slot, size = _slots(codes)
+    sums: np.ndarray = np.bincount(slot, weight.ravel(), minlength=size)[slot]
+    return sums.reshape(codes.shape)
+
+
+def group_first(codes: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """``[..., N]`` the position of the first valid entry with the same code; N where there is none.
+
+    >>> group_first(np.array([0, 1, 0, -1]), np.array([False, True, True, False])).tolist()
+    [2, 1, 2, 4]
+    """
+    slot, size = _slots(codes)
+    places = np.broadcast_to(np.arange(codes.shape[-1]), codes.shape).ravel()
+    first = np.full(size, codes.shape[-1])
+    counts = np.flatnonzero(valid.ravel())[::-1]  # of several writes to one place the last stays: the earliest entry
+    first[slot[counts]] = places[counts]
+    found: np.ndarray = first[slot]
+    return found.reshape(codes.shape)
+
+
+def standing(score: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Among the valid entries: how many score higher, how many at least as high, and the place with ties by position.
+
+    >>> [part.tolist() for part in standing(np.array([0.5, 0.9, 0.5, 0.1]), np.array([True, True, True, False]))]
+    [[1, 0, 1, 3], [3, 1, 3, 3], [1, 0, 2, 3]]
+    """
+    size = score.shape[-1]
+    key = np.where(valid, -score, np.nan)  # NaN sorts last, behind -inf
+    order = np.argsort(key, axis=-1, kind="stable")
+    ordered = np.take_along_axis(key, order, axis=-1)
+    total = np.count_nonzero(valid, axis=-1)[..., None]
+    ids = np.broadcast_to(np.arange(size), score.shape)
+    starts = np.ones(score.shape, dtype=bool)
+    starts[..., 1:] = (ordered[..., 1:] != ordered[..., :-1]) | (ids[..., 1:] >= total)
+    above = np.maximum.accumulate(np.where(starts, ids, 0), axis=-1)
+    ends = np.concatenate([starts[..., 1:], np.ones_like(starts[..., :1])], axis=-1)
+    upto = np.flip(np.minimum.accumulate(np.flip(np.where(ends, ids + 1, size), axis=-1), axis=-1), axis=-1)
+    out = np.empty((3, *score.shape), dtype=np.int64)
+    for part, values in zip(out, (np.minimum(above, total), np.minimum(upto, total), ids), strict=True):
+        np.put_along_axis(part, order, values, axis=-1)
+    return out[0], out[1], out[2]
 
 
 @cache
