@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ramify.bank import Bank, Layer, Outcomes
+from ramify.decide import BestOfN, Plurality, RankVote, WeightedVote
+from ramify.decide.replay import replay as winners
+from ramify.decide.support import Rule
+from ramify.describe import text
 from ramify.errors import InvalidValue
 from ramify.keys import numbered, permutation
 from ramify.metrics import BankCurve, best_of_n, diagnose, orders, plurality, replay, replay_stop
@@ -64,6 +71,31 @@ def test_a_replay_estimates_the_closed_form_and_its_error_says_how_well(rule: ob
     ]
     spread = np.std([each.mean[0] for each in again], ddof=1)
     assert 0.6 < spread / again[0].error[0] < 1.5
+
+
+RULES = (Plurality(), BestOfN("score"), WeightedVote("score"), RankVote("score"))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=text)
+def test_the_one_pass_engine_gives_what_the_rule_gives(rule: Rule) -> None:
+    bank, outcomes = small()
+    bank = bank.take(np.where(np.arange(12) < np.arange(30)[:, None] % 12 + 1, np.arange(12), -1))  # unequal banks
+    asked: dict[str, Any] = {"evidence": ["score"], "budgets": [1, 2, 5, 12, 3], "replicates": 20}
+    fast = replay(rule, bank, outcomes, **asked)
+    slow = replay(lambda candidates: rule(candidates), bank, outcomes, **asked)
+    for name in ("values", "invalid", "error"):
+        assert np.allclose(getattr(fast, name), getattr(slow, name), atol=1e-14, equal_nan=True), name
+
+
+@pytest.mark.parametrize("rule", RULES[:2], ids=text)
+def test_closed_forms_are_the_mean_of_the_rules_over_every_order(rule: Rule) -> None:
+    bank, outcomes = small(questions=8, n=6)
+    candidates, grades = bank.candidates(evidence=["score"]), outcomes.on(bank)
+    orders = np.array(list(itertools.permutations(range(6))))[:, None].repeat(8, axis=1)
+    winner = winners(rule, candidates, orders, range(1, 7))  # [6!, 6, Q]
+    mean = np.where(winner < 0, 0.0, grades[np.arange(8), np.maximum(winner, 0)]).mean(axis=0).T
+    exact = plurality(candidates, grades) if rule == Plurality() else best_of_n(candidates, "score", grades)
+    assert np.allclose(exact.values, mean, rtol=1e-12, atol=1e-14)
 
 
 def test_intervals_resample_questions_after_averaging_replays() -> None:

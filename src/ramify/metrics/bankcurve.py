@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ramify.arrays import Array
+from ramify.decide.replay import BUDGETS
 from ramify.errors import InvalidValue, is_whole, require
 from ramify.metrics.estimate import Estimate
 from ramify.metrics.interval import Percentile
@@ -20,7 +21,6 @@ __all__ = ["BUDGETS", "BankCurve", "Diagnostic", "deployable", "over_questions",
 
 T = TypeVar("T")
 
-BUDGETS = (1, 2, 4, 8, 16, 32, 64, 80)
 
 # Which question a number answers. They differ where candidates tie, and only there.
 SEEDED = "seeded order"  # ties go to the earliest of the seeded permutation; k = N is exact given that one order

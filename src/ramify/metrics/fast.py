@@ -11,7 +11,7 @@ __all__ = ["shuffled"]
 
 
 @numba.njit(cache=True)
-def _shuffle(stream, n, out):  # type: ignore[no-untyped-def]
+def _shuffle(stream, n, out):
     """Philox4x32-10 at counters (j, 0), the uniforms of ``ramify.keys.uniform``, and their stable order."""
     low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
     noise, keys = np.empty(n), np.empty(n)

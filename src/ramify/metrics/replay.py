@@ -14,14 +14,16 @@ import numpy as np
 
 from ramify.arrays import Array
 from ramify.bank import Bank, Candidates, Choice, Outcomes, Verdict
+from ramify.decide.replay import replay as winners
+from ramify.decide.replay import scheme_of
+from ramify.decide.support import Rule
 from ramify.errors import is_whole, require
 from ramify.keys import numbered, uniform
 from ramify.metrics.bankcurve import BUDGETS, SEEDED, BankCurve, Diagnostic, whole_budgets
 from ramify.types import Key
 
-__all__ = ["Rule", "Stop", "StopReplay", "diagnose", "orders", "replay", "replay_stop", "submitted"]
+__all__ = ["Stop", "StopReplay", "diagnose", "orders", "replay", "replay_stop", "submitted"]
 
-Rule: TypeAlias = Callable[[Candidates], Choice]
 Stop: TypeAlias = Callable[[Candidates, Key], Verdict]
 
 BLOCK = 2_000_000  # candidates permuted at a time
@@ -112,25 +114,32 @@ def _replay(
     require(is_whole(replicates, 1), "replicates", replicates, "use a number of permutations >= 1")
     counts, grades = bank.drawn.sum(axis=1), outcomes.on(bank)
     ks = whole_budgets(budgets, bank.shape[1])
-    values, invalid, variance = (np.zeros((len(counts), ks.size)) for _ in range(3))
+    values, invalid, square = (np.zeros((len(counts), ks.size)) for _ in range(3))
+    reach = counts[:, None] > ks  # of other questions the whole bank, or nothing, is looked at
     for block in _replicate_blocks(replicates, bank.drawn.size):
-        order = orders(bank, run, block)
-        for column, k in enumerate(ks):
-            rows = np.flatnonzero((counts > k) & (k > 1))
-            worth, none = _worth(rule, candidates, grades, rows, order[:, rows, :k])
-            values[rows, column] += worth.sum(axis=0) / replicates
-            variance[rows, column] += (worth**2).sum(axis=0) / replicates
-            invalid[rows, column] += none.sum(axis=0) / replicates
-    variance = np.clip(variance - values**2, 0.0, None) / ((replicates - 1) or np.nan)  # one replay says nothing of it
-    first = orders(bank, run, [0])
-    for column, k in enumerate(ks):
-        whole = np.flatnonzero(counts == k)
-        worth, none = _worth(rule, candidates, grades, whole, first[:, whole, :k])
-        values[whole, column], invalid[whole, column] = worth[0], none[0]
-        if k == 1:
-            values[:, column], invalid[:, column] = _singletons(rule, candidates, grades)
-        values[counts < k, column] = invalid[counts < k, column] = np.nan
+        worth, none = _worth(rule, candidates, grades, _complete(orders(bank, run, block), bank.drawn), ks)
+        if block.start == 0:
+            whole = counts[:, None] == ks
+            values[whole], invalid[whole] = worth[0][whole], none[0][whole]
+        values[reach] += worth.sum(axis=0)[reach] / replicates
+        square[reach] += (worth**2).sum(axis=0)[reach] / replicates
+        invalid[reach] += none.sum(axis=0)[reach] / replicates
+    # One replay says nothing of its error. (The mean of squares of equal values may be a rounding below its square.)
+    variance = np.where(reach, np.clip(square - values**2, 0.0, None), 0.0) / ((replicates - 1) or np.nan)
+    for column in np.flatnonzero(ks == 1):
+        values[:, column], invalid[:, column] = _singletons(rule, candidates, grades)
+        variance[:, column] = 0.0
+    short = counts[:, None] < ks
+    values[short] = invalid[short] = np.nan
     return BankCurve(ks, values, _name(rule), SEEDED, invalid, _error(variance, values), replicates)
+
+
+def _complete(order: Array, drawn: Array) -> Array:
+    """The orders with the undrawn candidates in the places of their -1: permutations of all columns."""
+    for q in np.flatnonzero(~drawn.all(axis=1)):
+        absent = np.flatnonzero(~drawn[q])
+        order[:, q, order.shape[2] - absent.size :] = absent
+    return order
 
 
 def _replicate_blocks(replicates: int, size: int) -> Iterator[range]:
@@ -148,9 +157,26 @@ def _name(rule: object) -> str:
     return getattr(rule, "__name__", None) or repr(rule)
 
 
-def _worth(rule: Rule, candidates: Candidates, grades: Array, rows: Array, order: Array) -> tuple[Array, Array]:
-    """([R, q] utility of what is submitted, [R, q] whether nothing is) from ``order [R, q, k]`` of ``rows [q]``."""
-    at = (rows[:, None], order)
+def _worth(rule: Rule, candidates: Candidates, grades: Array, order: Array, budgets: Array) -> tuple[Array, Array]:
+    """([R, Q, K] utility of what is submitted, [R, Q, K] whether nothing is) for orders ``[R, Q, N]``.
+
+    Rules that the one-pass engine of ``decide`` knows are run by it; any other is called on every prefix. A budget
+    beyond the bank is the whole of it.
+    """
+    most = np.minimum(budgets, order.shape[2])
+    if order.shape[2] and scheme_of(rule, candidates) is not None:
+        steps, which = np.unique(most, return_inverse=True)
+        winner = winners(rule, candidates, order, steps.tolist())[:, which].swapaxes(1, 2)  # [R, Q, K]
+        taken = grades[np.arange(len(grades))[:, None], np.maximum(winner, 0)]
+        return np.where(winner < 0, 0.0, taken), (winner < 0).astype(float)
+    parts = [_called(rule, candidates, grades, order[..., :k]) for k in most]
+    found = [np.stack(each, axis=-1) for each in zip(*parts, strict=True)]
+    return found[0], found[1]
+
+
+def _called(rule: Rule, candidates: Candidates, grades: Array, order: Array) -> tuple[Array, Array]:
+    """([R, Q], [R, Q]) of one prefix ``order [R, Q, k]``."""
+    at = (np.arange(order.shape[1])[:, None], order)
     subset = Candidates(
         candidates.answers[at],
         candidates.drawn[at],
@@ -177,9 +203,8 @@ def submitted(choice: Choice, grades: Array) -> tuple[Array, Array]:
 
 def _singletons(rule: Rule, candidates: Candidates, grades: Array) -> tuple[Array, Array]:
     """([Q], [Q]) the exact mean over all drawn candidates, each alone."""
-    rows = np.arange(len(grades))
     order = np.arange(grades.shape[-1])[:, None, None].repeat(len(grades), axis=1)  # [N, Q, 1]
-    worth, none = _worth(rule, candidates, grades, rows, order)
+    worth, none = _called(rule, candidates, grades, order)
     drawn = candidates.drawn.T
     count = np.where(drawn.any(axis=0), drawn.sum(axis=0), np.nan)
     return np.where(drawn, worth, 0.0).sum(axis=0) / count, np.where(drawn, none, 0.0).sum(axis=0) / count
