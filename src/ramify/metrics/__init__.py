@@ -139,7 +139,7 @@ from ramify.metrics.ranking import (
     spearman,
     weighted_kendall,
 )
-from ramify.metrics.replay import StopReplay, diagnose, orders, replay, replay_stop
+from ramify.metrics.replay import StopReplay, diagnose, orders, replay, replay_stop, replays
 from ramify.metrics.reproduce import Reproducible, Rerun, adjusted, compare_runs, false_alarms
 from ramify.metrics.sequential import (
     Betting,
@@ -214,6 +214,7 @@ __all__ += [
     "reliability",
     "replay",
     "replay_stop",
+    "replays",
     "roc_auc",
     "selected",
     "sides",

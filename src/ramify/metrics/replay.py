@@ -7,7 +7,7 @@ are uniform without replacement, nested in k, and the same for every rule: compa
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -22,11 +22,11 @@ from ramify.keys import numbered, uniform
 from ramify.metrics.bankcurve import BUDGETS, SEEDED, BankCurve, Diagnostic, whole_budgets
 from ramify.types import Key
 
-__all__ = ["Stop", "StopReplay", "diagnose", "orders", "replay", "replay_stop", "submitted"]
+__all__ = ["Stop", "StopReplay", "diagnose", "orders", "replay", "replay_stop", "replays", "submitted"]
 
 Stop: TypeAlias = Callable[[Candidates, Key], Verdict]
 
-BLOCK = 2_000_000  # candidates permuted at a time
+BLOCK = 16_000_000  # candidates permuted at a time
 
 
 def orders(bank: Bank, run: str, replicates: Iterable[int]) -> Array:
@@ -34,12 +34,17 @@ def orders(bank: Bank, run: str, replicates: Iterable[int]) -> Array:
 
     Replicate r is ``bank.permuted(run, r)``.
     """
-    numbers, (questions, n) = list(replicates), bank.shape
-    found = np.full((len(numbers), questions, n), -1, dtype=np.int32)
-    for q, question in enumerate(bank.questions):
-        mine = np.flatnonzero(bank.drawn[q])
-        stream = numbered(Key(run, question.id, 0, "replay"), numbers)
-        found[:, q, : mine.size] = mine[shuffled(stream, mine.size)]
+    numbers, counts = list(replicates), bank.drawn.sum(axis=1)
+    found = np.full((len(numbers), *bank.shape), -1, dtype=np.int32)
+    for n in np.unique(counts[counts > 0]):
+        rows = np.flatnonzero(counts == n)
+        keys = (Key(run, bank.questions[q].id, 0, "replay") for q in rows)
+        order = shuffled(np.stack([numbered(key, numbers) for key in keys], axis=1).reshape(-1, 4), n)
+        order = order.reshape(len(numbers), rows.size, n)
+        if n < bank.shape[1]:  # positions among the drawn, as candidates
+            mine = np.nonzero(bank.drawn[rows])[1].reshape(rows.size, n)
+            order = np.take_along_axis(mine[None], order, axis=2)
+        found[:, rows, :n] = order
     return found
 
 
@@ -76,11 +81,27 @@ def replay(
     k = 1 enumerates the singletons and k = N is the whole bank in the order of replicate 0: both without simulation
     error. Between them the mean is over ``replicates``, and ``error`` says how far it may be from the expectation.
     """
+    asked = {"evidence": evidence, "budgets": budgets, "replicates": replicates, "run": run, "open_ended": open_ended}
+    return replays([rule], bank, outcomes, **asked)[0]  # type: ignore[arg-type]
+
+
+def replays(
+    rules: Sequence[Rule],
+    bank: Bank,
+    outcomes: Outcomes,
+    *,
+    evidence: Iterable[str] = (),
+    budgets: Iterable[int] = BUDGETS,
+    replicates: int = 200,
+    run: str = "replay",
+    open_ended: bool = False,
+) -> tuple[BankCurve, ...]:
+    """``replay`` of several rules: each permutation is drawn once and shown to all of them."""
     wanted = list(evidence)
     secret = [name for name in wanted if name in bank.layers and bank.layers[name].role == "diagnostic"]
     require(not secret, "evidence", secret, "it has seen references: use diagnose, which says so in its type")
     candidates = bank.candidates(evidence=wanted, open_ended=open_ended)
-    return _replay(rule, candidates, bank, outcomes, budgets, replicates, run)
+    return _replay(rules, candidates, bank, outcomes.on(bank), whole_budgets(budgets, bank.shape[1]), replicates, run)
 
 
 def diagnose(
@@ -98,40 +119,58 @@ def diagnose(
     """``replay`` with evidence that no deployed rule has, such as a reference-assisted verifier's ``scores [Q, N]``."""
     candidates = bank.candidates(evidence=evidence, open_ended=open_ended)
     candidates = dataclasses.replace(candidates, evidence={**candidates.evidence, **scores})
-    curve = _replay(rule, candidates, bank, outcomes, budgets, replicates, run)
+    ks = whole_budgets(budgets, bank.shape[1])
+    (curve,) = _replay([rule], candidates, bank, outcomes.on(bank), ks, replicates, run)
     return Diagnostic(curve, f"reference-assisted scores: {', '.join(scores) or 'none'}")
 
 
+class _Sums:
+    """Running sums ``[Q, K]`` of what one rule's replays were worth."""
+
+    def __init__(self, counts: Array, budgets: Array, replicates: int) -> None:
+        self.values, self.square, self.invalid = (np.zeros((len(counts), budgets.size)) for _ in range(3))
+        self.reach, self.whole = counts[:, None] > budgets, counts[:, None] == budgets
+        self.short, self.replicates = counts[:, None] < budgets, replicates
+
+    def add(self, worth: Array, none: Array, first: bool) -> None:
+        """One block ``[R, Q, K]`` of replicates; of questions with k candidates only the first replicate counts."""
+        if first:
+            self.values[self.whole], self.invalid[self.whole] = worth[0][self.whole], none[0][self.whole]
+        self.values += np.where(self.reach, worth.sum(axis=0), 0.0) / self.replicates
+        self.square += np.where(self.reach, (worth**2).sum(axis=0), 0.0) / self.replicates
+        self.invalid += np.where(self.reach, none.sum(axis=0), 0.0) / self.replicates
+
+    def curve(self, rule: Rule, budgets: Array, single: tuple[Array, Array]) -> BankCurve:
+        """The curve, with k = 1 from the ``single`` candidates and one replay's error unknown."""
+        spread = np.clip(self.square - self.values**2, 0.0, None) / ((self.replicates - 1) or np.nan)
+        one = budgets == 1
+        values, invalid = (
+            np.where(one, s[:, None], x) for s, x in zip(single, (self.values, self.invalid), strict=True)
+        )
+        values[self.short] = invalid[self.short] = np.nan
+        error = _error(np.where(self.reach & ~one, spread, 0.0), values)
+        return BankCurve(budgets, values, _name(rule), SEEDED, invalid, error, self.replicates)
+
+
 def _replay(
-    rule: Rule,
+    rules: Sequence[Rule],
     candidates: Candidates,
     bank: Bank,
-    outcomes: Outcomes,
-    budgets: Iterable[int],
+    grades: Array,
+    budgets: Array,
     replicates: int,
     run: str,
-) -> BankCurve:
+) -> tuple[BankCurve, ...]:
     require(is_whole(replicates, 1), "replicates", replicates, "use a number of permutations >= 1")
-    counts, grades = bank.drawn.sum(axis=1), outcomes.on(bank)
-    ks = whole_budgets(budgets, bank.shape[1])
-    values, invalid, square = (np.zeros((len(counts), ks.size)) for _ in range(3))
-    reach = counts[:, None] > ks  # of other questions the whole bank, or nothing, is looked at
+    sums = [_Sums(bank.drawn.sum(axis=1), budgets, replicates) for _ in rules]
+    known = [bool(bank.shape[1]) and scheme_of(rule, candidates) is not None for rule in rules]
     for block in _replicate_blocks(replicates, bank.drawn.size):
-        worth, none = _worth(rule, candidates, grades, _complete(orders(bank, run, block), bank.drawn), ks)
-        if block.start == 0:
-            whole = counts[:, None] == ks
-            values[whole], invalid[whole] = worth[0][whole], none[0][whole]
-        values[reach] += worth.sum(axis=0)[reach] / replicates
-        square[reach] += (worth**2).sum(axis=0)[reach] / replicates
-        invalid[reach] += none.sum(axis=0)[reach] / replicates
-    # One replay says nothing of its error. (The mean of squares of equal values may be a rounding below its square.)
-    variance = np.where(reach, np.clip(square - values**2, 0.0, None), 0.0) / ((replicates - 1) or np.nan)
-    for column in np.flatnonzero(ks == 1):
-        values[:, column], invalid[:, column] = _singletons(rule, candidates, grades)
-        variance[:, column] = 0.0
-    short = counts[:, None] < ks
-    values[short] = invalid[short] = np.nan
-    return BankCurve(ks, values, _name(rule), SEEDED, invalid, _error(variance, values), replicates)
+        order = _complete(orders(bank, run, block), bank.drawn)
+        for rule, total, fast in zip(rules, sums, known, strict=True):
+            worth = _in_one_pass if fast else _prefix_by_prefix
+            total.add(*worth(rule, candidates, grades, order, np.minimum(budgets, bank.shape[1])), block.start == 0)
+    pairs = zip(rules, sums, strict=True)
+    return tuple(total.curve(rule, budgets, _singletons(rule, candidates, grades)) for rule, total in pairs)
 
 
 def _complete(order: Array, drawn: Array) -> Array:
@@ -157,19 +196,21 @@ def _name(rule: object) -> str:
     return getattr(rule, "__name__", None) or repr(rule)
 
 
-def _worth(rule: Rule, candidates: Candidates, grades: Array, order: Array, budgets: Array) -> tuple[Array, Array]:
-    """([R, Q, K] utility of what is submitted, [R, Q, K] whether nothing is) for orders ``[R, Q, N]``.
+def _in_one_pass(
+    rule: Rule, candidates: Candidates, grades: Array, order: Array, budgets: Array
+) -> tuple[Array, Array]:
+    """([R, Q, K] utility of what is submitted, [R, Q, K] whether nothing is) for orders ``[R, Q, N]``."""
+    steps, which = np.unique(budgets, return_inverse=True)
+    winner = winners(rule, candidates, order, steps.tolist())[:, which].swapaxes(1, 2)  # [R, Q, K]
+    taken = grades[np.arange(len(grades))[:, None], np.maximum(winner, 0)]
+    return np.where(winner < 0, 0.0, taken), (winner < 0).astype(float)
 
-    Rules that the one-pass engine of ``decide`` knows are run by it; any other is called on every prefix. A budget
-    beyond the bank is the whole of it.
-    """
-    most = np.minimum(budgets, order.shape[2])
-    if order.shape[2] and scheme_of(rule, candidates) is not None:
-        steps, which = np.unique(most, return_inverse=True)
-        winner = winners(rule, candidates, order, steps.tolist())[:, which].swapaxes(1, 2)  # [R, Q, K]
-        taken = grades[np.arange(len(grades))[:, None], np.maximum(winner, 0)]
-        return np.where(winner < 0, 0.0, taken), (winner < 0).astype(float)
-    parts = [_called(rule, candidates, grades, order[..., :k]) for k in most]
+
+def _prefix_by_prefix(
+    rule: Rule, candidates: Candidates, grades: Array, order: Array, budgets: Array
+) -> tuple[Array, Array]:
+    """The same for a rule that the one-pass engine does not know: it is called on every prefix."""
+    parts = [_called(rule, candidates, grades, order[..., :k]) for k in budgets]
     found = [np.stack(each, axis=-1) for each in zip(*parts, strict=True)]
     return found[0], found[1]
 
