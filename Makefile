@@ -21,6 +21,7 @@ bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each pri
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/keys.py
 	$(BIN)/python benchmarks/pocket.py
+	$(BIN)/python benchmarks/compare.py
 
 soak: $(VENV)/test.stamp            ## the long tests that would not fit a ten-minute CI
 	$(BIN)/pytest -n 2 -m soak

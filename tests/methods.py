@@ -103,6 +103,23 @@ from ramify.decode import (
     vllm,
 )
 from ramify.ledger import Calls, Tokens
+from ramify.metrics import (
+    Betting,
+    Borda,
+    Copeland,
+    Elo,
+    EmpiricalBernstein,
+    Judging,
+    Kemeny,
+    MeanScore,
+    PlackettLuce,
+    Rasch,
+    Reproducible,
+    Schulze,
+    TiedBradleyTerry,
+    TrueSkill,
+    TwoParameter,
+)
 from ramify.models import HF, Pocket, Tabular
 from ramify.tasks import Arithmetic, Countdown, Modular, Sound, Verified
 from ramify.types import Key
@@ -322,4 +339,28 @@ TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls())
 DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
-METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *PROPOSALS, *COSTS, *DECISIONS)
+SCORERS = (
+    MeanScore(),
+    Borda(),
+    Copeland(),
+    Schulze(),
+    Kemeny(),
+    TiedBradleyTerry(),
+    TiedBradleyTerry("rao-kupper", pairing="index"),
+    TiedBradleyTerry("half", prior=0.5),
+    PlackettLuce(),
+    PlackettLuce("sample", prior=0.1),
+    Elo(),
+    TrueSkill(),
+    TrueSkill(margin=0.5, ties="draw"),
+    Rasch(),
+    TwoParameter(),
+)
+COMPARISONS = (
+    *SCORERS,
+    EmpiricalBernstein(),
+    Betting(points=81),
+    Reproducible(),
+    Judging("a model", "Which is better?"),
+)
+METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *PROPOSALS, *COSTS, *DECISIONS, *COMPARISONS)

@@ -2,7 +2,7 @@
 
 from ramify.metrics.ranking.agree import Agreement, agreement, kendall, signal_agreement, spearman, weighted_kendall
 from ramify.metrics.ranking.irt import Items, Rasch, TwoParameter
-from ramify.metrics.ranking.pairwise import BradleyTerry, Duels, PlackettLuce, Strengths, duels
+from ramify.metrics.ranking.pairwise import Duels, PlackettLuce, Strengths, TiedBradleyTerry, duels
 from ramify.metrics.ranking.rating import Elo, TrueSkill
 from ramify.metrics.ranking.record import MeanScore, Ranking, Scorer, posterior_ranking, rank
 from ramify.metrics.ranking.voting import Borda, Copeland, Kemeny, Schulze
@@ -10,7 +10,6 @@ from ramify.metrics.ranking.voting import Borda, Copeland, Kemeny, Schulze
 __all__ = [
     "Agreement",
     "Borda",
-    "BradleyTerry",
     "Copeland",
     "Duels",
     "Elo",
@@ -23,6 +22,7 @@ __all__ = [
     "Schulze",
     "Scorer",
     "Strengths",
+    "TiedBradleyTerry",
     "TrueSkill",
     "TwoParameter",
     "agreement",

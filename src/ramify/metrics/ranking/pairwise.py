@@ -14,7 +14,7 @@ from ramify.describe import method
 from ramify.errors import InvalidValue, require
 from ramify.metrics.ranking.record import by_question
 
-__all__ = ["BradleyTerry", "Duels", "PlackettLuce", "Strengths", "duels"]
+__all__ = ["Duels", "PlackettLuce", "Strengths", "TiedBradleyTerry", "duels"]
 
 
 class Duels(NamedTuple):
@@ -77,7 +77,7 @@ def _all(one: Array, two: Array) -> tuple[float, float, float]:
 
 
 @method
-class BradleyTerry:
+class TiedBradleyTerry:
     """P(i beats j) from strengths (Bradley and Terry, 1952), with ties.
 
     ``ties="davidson"``: win : loss : tie = π_i : π_j : ν √(π_i π_j) (Davidson, 1970). ``"rao-kupper"``: i wins with
@@ -90,9 +90,9 @@ class BradleyTerry:
     pairing: str = "all"
 
     def __post_init__(self) -> None:
-        require(self.ties in _MODELS, "BradleyTerry.ties", self.ties, f"use one of {', '.join(_MODELS)}")
-        require(self.prior >= 0, "BradleyTerry.prior", self.prior, "use a precision >= 0")
-        require(self.pairing in ("all", "index"), "BradleyTerry.pairing", self.pairing, "use 'all' or 'index'")
+        require(self.ties in _MODELS, "TiedBradleyTerry.ties", self.ties, f"use one of {', '.join(_MODELS)}")
+        require(self.prior >= 0, "TiedBradleyTerry.prior", self.prior, "use a precision >= 0")
+        require(self.pairing in ("all", "index"), "TiedBradleyTerry.pairing", self.pairing, "use 'all' or 'index'")
 
     def __call__(self, table: Array) -> Array:
         return self.fit(duels(table, self.pairing)).scores
@@ -101,7 +101,7 @@ class BradleyTerry:
         """The strengths that make these duels most likely."""
         wins, ties = (np.asarray(each, dtype=float) for each in found)
         if not self.prior:
-            must_connect((wins > 0) | (ties > 0), "BradleyTerry")
+            must_connect((wins > 0) | (ties > 0), "TiedBradleyTerry")
         if self.ties == "half" or not ties.any():
             return _fit(wins + ties / 2, np.zeros(ties.shape), _half, None, self.prior)
         require(wins.any(), "duels", "only ties", "nothing tells these models apart")
@@ -223,7 +223,7 @@ class PlackettLuce:
 
     Every question orders the models by their mean on it (``events="question"``), or every candidate index does
     (``"sample"``). Tied models are each chosen from all that are not better (Breslow, 1974). ``prior`` as in
-    ``BradleyTerry``.
+    ``TiedBradleyTerry``.
     """
 
     events: str = "question"
