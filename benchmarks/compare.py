@@ -112,31 +112,37 @@ def leads_by_four(candidates: Candidates, _: Key) -> Verdict:
     return Verdict(stop, stop)
 
 
-def scaled(run: Callable[[range], object], whole: int, part: int) -> tuple[float, float]:
-    return best(lambda: run(range(part)), 1) * whole / part, part / whole
+def raced(
+    what: str, ours: Callable[[], object], theirs: Callable[[], object], share: float = 1.0, repeats: int = 3
+) -> Row:
+    """The fastest of several runs of each, taken in turn: the machine is shared, and its load drifts."""
+    pairs = [(best(ours, 1), best(theirs, 1)) for _ in range(repeats)]
+    return what, min(mine for mine, _ in pairs), min(other for _, other in pairs) / share, share
 
 
 # ---------------------------------------------------------------------------------------------------------------- main
 
 
-def votes(questions: int, replicates: int, part: int) -> list[Row]:
+def votes(questions: int, replicates: int) -> list[Row]:
     """Three votes at eight budgets: the engine alone, then everything from keys to curves."""
     rules = (Plurality(), BestOfN("score"), WeightedVote("score"))
     bank, outcomes = bank_of(questions)
     seen, right, score = bank.candidates(evidence=["score"]), outcomes.on(bank), bank.layers["score"].values
-    slow = scaled(lambda block: loop_votes(bank.answers, score, right, "replay", block), replicates, part)
     order, what = orders(bank, "replay", range(replicates)), f"{replicates:,} x 8 x {questions:,}: three votes"
 
     def won(engine: str) -> None:
         for rule in rules:
             winners(rule, seen, order, BUDGETS, engine=engine)
 
-    rows: list[Row] = []
-    for engine in ("numba", "numpy"):
-        took = best(partial(won, engine), 1)
-        rows.append((f"{what}, winners ({engine})", took, *slow))
-    took = best(lambda: replays(rules, bank, outcomes, evidence=["score"], replicates=replicates), 1)
-    return [*rows, (f"{what}, from keys to curves", took, *slow)]
+    def loop() -> None:
+        loop_votes(bank.answers[:100], score, right, "replay", range(1))
+
+    def whole() -> None:
+        replays(rules, bank, outcomes, evidence=["score"], replicates=replicates)
+
+    share = 100 / questions / replicates
+    rows = [raced(f"{what}, winners ({engine})", partial(won, engine), loop, share) for engine in ("numba", "numpy")]
+    return [*rows, raced(f"{what}, from keys to curves", whole, loop, share)]
 
 
 def main() -> None:
@@ -151,32 +157,25 @@ def main() -> None:
     def replayed() -> None:
         replays((Plurality(), BestOfN("score")), large, graded, evidence=["score"], budgets=BUDGETS, replicates=200)
 
-    ours = best(closed, 3)
-    rows: list[Row] = [
-        ("3,600 x 80, every k: plurality, best of N, strict majority, exact", ours, best(replayed, 1), 1.0)
-    ]
-    show(rows)
+    show([raced("3,600 x 80, every k: plurality, best of N, strict majority, exact", closed, replayed, repeats=1)])
     print("      against 200 replays at 8 budgets of two of the rules, by the one-pass engine\n")
-
-    show(votes(186, 2000, 2))
-    show(votes(3600, 200, 1))
+    show(votes(186, 2000))
+    show(votes(3600, 200))
     stream = np.random.default_rng(0).integers(0, 2**32, (37_200, 4), dtype=np.uint32)
-    plain, fast = (best(partial(shuffled, stream, 80, compiled), 2) for compiled in (False, True))
-    show([("37,200 keyed permutations of 80, compiled against NumPy", fast, plain, 1.0)])
+    fast, plain = (partial(shuffled, stream, 80, compiled) for compiled in (True, False))
+    show([raced("37,200 keyed permutations of 80, compiled against NumPy", fast, plain)])
     print()
 
     bank, outcomes = bank_of(186)
-    slow = scaled(lambda block: loop_stops(bank.answers, "replay", block), 200, 2)
-    took = best(lambda: replay_stop(leads_by_four, Plurality(), bank, outcomes, replicates=200), 2)
-    show([("200 x 186: a stop replayed, with its decisions", took, *slow)])
+    stops = partial(replay_stop, leads_by_four, Plurality(), bank, outcomes, replicates=200)
+    slow = partial(loop_stops, bank.answers, "replay", range(1))
+    show([raced("200 x 186: a stop replayed, with its decisions", stops, slow, 1 / 200)])
 
     rng = np.random.default_rng(1)
-    table = (rng.random((20, 120, 80)) < rng.beta(0.5, 0.5, (120, 1)) * np.linspace(0.6, 1, 20)[:, None, None]).astype(
-        int
-    )
-    slow = scaled(lambda block: loop_agreement(table, "replay", block), 200, 4)
-    took = best(lambda: agreement(table), 3)
-    show([("200 x 8 rank agreements of 20 x 120 x 80, three measures, scorio", took, *slow)])
+    chance = rng.beta(0.5, 0.5, (120, 1)) * np.linspace(0.6, 1, 20)[:, None, None]
+    table = (rng.random((20, 120, 80)) < chance).astype(int)
+    ranks, scorio = partial(agreement, table), partial(loop_agreement, table, "replay", range(1))
+    show([raced("200 x 8 rank agreements of 20 x 120 x 80, three measures, scorio", ranks, scorio, 1 / 200)])
 
 
 if __name__ == "__main__":

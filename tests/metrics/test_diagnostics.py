@@ -115,6 +115,14 @@ def test_selection_against_every_subset() -> None:
     assert (np.diff(found.exposed) >= 0).all()
 
 
+def test_an_expected_score_needs_finite_ones_and_a_mask_is_missing() -> None:
+    bank = Candidates(np.array([[0, 1]]), evidence={"v": np.array([[-np.inf, 1.0]])})
+    with pytest.raises(InvalidValue, match="an expected score needs finite ones"):
+        over_optimisation(bank, "v", np.array([[1.0, 0.0]]))
+    masked = np.ma.array([0.9, 0.5, 0.1], mask=[False, True, False])
+    assert auc(masked, np.array([1.0, 1.0, 0.0])) == 1
+
+
 def test_a_score_that_misleads_shows_over_optimisation() -> None:
     rng = np.random.default_rng(0)
     grade = (rng.random((400, 32)) < 0.5).astype(float)

@@ -137,6 +137,17 @@ def test_a_diagnostic_stays_out_of_deployable_tables() -> None:
         deployable({"plurality": fine, "Pass@k": ceiling})
 
 
+def test_masks_are_missing_and_open_ended_banks_have_no_groups() -> None:
+    masked = np.ma.array([[1.0, 0.0, 1.0]], mask=[[False, False, True]])
+    assert available(masked).result.values.round(4).tolist()[0][:2] == [0.5, 1.0]
+    bank = Candidates(np.array([[0, 0, -1]]), eligible=np.ones((1, 3), dtype=bool))
+    assert plurality(bank, np.array([[1.0, 1.0, 0.0]])).values.tolist() == [[2 / 3, 1.0, 1.0]]
+    with pytest.raises(InvalidValue, match=r"grades = \(1, 2\): use \[Q, N\]"):
+        plurality(bank, np.ones((1, 2)))
+    with pytest.raises(InvalidValue, match="use numbers or booleans"):
+        available(np.array([["yes", "no"]]))
+
+
 def test_errors_name_the_field() -> None:
     with pytest.raises(InvalidValue, match="budgets"):
         plurality(Candidates(np.array([[0]])), np.ones((1, 1)), budgets=[0])

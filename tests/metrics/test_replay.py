@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ramify.bank import Bank, Layer, Outcomes
-from ramify.decide import BestOfN, Plurality, RankVote, WeightedVote
+from ramify.decide import MBR, BestOfN, Exact, Pairs, Plurality, RankVote, WeightedVote
 from ramify.decide.replay import replay as winners
 from ramify.decide.support import Rule
 from ramify.describe import text
@@ -96,6 +96,17 @@ def test_closed_forms_are_the_mean_of_the_rules_over_every_order(rule: Rule) -> 
     mean = np.where(winner < 0, 0.0, grades[np.arange(8), np.maximum(winner, 0)]).mean(axis=0).T
     exact = plurality(candidates, grades) if rule == Plurality() else best_of_n(candidates, "score", grades)
     assert np.allclose(exact.values, mean, rtol=1e-12, atol=1e-14)
+
+
+def test_pairwise_utilities_follow_the_permutation() -> None:
+    """MBR under agreement is plurality: through the utility of permuted candidates it must stay so."""
+    bank, outcomes = small(questions=6, n=7)
+    utility = Pairs.of(bank, Exact())
+    asked: dict[str, Any] = {"budgets": [1, 3, 7], "replicates": 6}
+    by_pairs = replay(MBR(), bank, outcomes, utility=utility, **asked)
+    assert np.array_equal(by_pairs.values, replay(Plurality(), bank, outcomes, **asked).values)
+    with pytest.raises(InvalidValue, match="pairwise utilities"):
+        replay(MBR(), bank, outcomes, **asked)
 
 
 def test_intervals_resample_questions_after_averaging_replays() -> None:

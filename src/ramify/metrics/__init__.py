@@ -139,7 +139,7 @@ from ramify.metrics.ranking import (
     spearman,
     weighted_kendall,
 )
-from ramify.metrics.replay import StopReplay, diagnose, orders, replay, replay_stop, replays
+from ramify.metrics.replay import diagnose, orders, replay, replays
 from ramify.metrics.reproduce import Reproducible, Rerun, adjusted, compare_runs, false_alarms
 from ramify.metrics.sequential import (
     Betting,
@@ -148,6 +148,7 @@ from ramify.metrics.sequential import (
     by_question_order,
     by_round,
 )
+from ramify.metrics.stopping import StopReplay, replay_stop
 from ramify.metrics.winrate import Judging, WinRate, sides, win_rate
 
 __all__ += [

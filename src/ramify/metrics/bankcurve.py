@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ramify.metrics.interval import Percentile
 from ramify.metrics.resample import bootstrap_means
 from ramify.types import Key
 
-__all__ = ["BUDGETS", "BankCurve", "Diagnostic", "deployable", "over_questions", "whole_budgets"]
+__all__ = ["BUDGETS", "BankCurve", "Diagnostic", "deployable", "floats", "over_questions", "whole_budgets"]
 
 T = TypeVar("T")
 
@@ -129,6 +129,15 @@ def whole_budgets(budgets: Iterable[int] | None, largest: int) -> Array:
     wrong = [k for k in listed if not is_whole(k, 1)]
     require(not wrong, "budgets", wrong[:3], "use numbers of candidates >= 1")
     return np.array(listed, dtype=np.int64)
+
+
+def floats(values: Any, name: str) -> Array:
+    """The values as floats, NaN for missing; what is masked is missing. Anything but real numbers is refused."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values).astype(np.float64))
+    table = np.asarray(values)
+    require(table.dtype.kind in "buif", name, table.dtype, "use numbers or booleans, NaN (or a mask) for missing")
+    return table.astype(np.float64)
 
 
 def mean_in(values: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Bank
 from ramify.errors import require
-from ramify.metrics.bankcurve import BankCurve, mean_in, over_questions
+from ramify.metrics.bankcurve import BankCurve, floats, mean_in, over_questions
 from ramify.metrics.estimate import Estimate
 
 __all__ = ["Allocation", "CostCurve", "allocate", "bank_costs", "end_to_end", "of_allocation", "on_bank"]
@@ -84,7 +84,7 @@ def end_to_end(
     names = tuple(utility)
     unknown = sorted({part for parts in cost.values() for part in parts} - set(COMPONENTS))
     require(not unknown, "cost", unknown, f"use the stages of the ledger: {', '.join(COMPONENTS)}")
-    table = np.stack([np.asarray(utility[name], dtype=float) for name in names], axis=-1)
+    table = np.stack([floats(utility[name], "utility") for name in names], axis=-1)
     parts = {
         part: np.stack([np.broadcast_to(np.asarray(cost[n].get(part, 0.0), float), table.shape[:1]) for n in names], -1)
         for part in COMPONENTS
@@ -160,7 +160,7 @@ def allocate(curves: Array, budget: float, price: Array | float = 1.0, least: in
     >>> found.number.tolist(), round(found.value, 4), round(found.bound, 4)
     ([1, 4, 0], 0.4968, 0.4968)
     """
-    curves = np.asarray(curves, dtype=float)
+    curves = floats(curves, "curves")
     prices = np.broadcast_to(np.asarray(price, dtype=float), curves.shape[:1])
     require(not np.isnan(curves).any(), "curves", "NaN", "give every question a value at every n")
     require((prices > 0).all(), "price", float(prices.min(initial=1.0)), "use prices > 0")

@@ -14,7 +14,7 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Candidates
 from ramify.errors import require
-from ramify.metrics.bankcurve import mean_in, whole_budgets
+from ramify.metrics.bankcurve import floats, mean_in, whole_budgets
 from ramify.metrics.exact import first_rank, selected
 
 __all__ = [
@@ -51,7 +51,7 @@ def auc(score: Array, grade: Array) -> Array:
     >>> float(auc(np.array([0.9, 0.5, 0.5, 0.1]), np.array([1.0, 1.0, 0.0, 0.0])))
     0.875
     """
-    score, grade = np.broadcast_arrays(np.asarray(score, dtype=float), np.asarray(grade, dtype=float))
+    score, grade = np.broadcast_arrays(floats(score, "score"), floats(grade, "grade"))
     there = ~(np.isnan(score) | np.isnan(grade))
     outside = grade[there & (grade != 0) & (grade != 1)]
     require(outside.size == 0, "grade", outside[:1].tolist(), "use 0 and 1: an AUC compares two kinds")
@@ -76,7 +76,7 @@ def auc(score: Array, grade: Array) -> Array:
 
 def roc_auc(score: Array, grade: Array, groups: Array | None = None) -> Auc:
     """AUC of scores ``[Q, N]``: pooled, by generator (``groups [Q, N]`` or ``[Q, 1]`` of names), within question."""
-    score, grade = np.asarray(score, dtype=float), np.asarray(grade, dtype=float)
+    score, grade = floats(score, "score"), floats(grade, "grade")
     rows = auc(score, grade)
     names = np.broadcast_to("" if groups is None else np.asarray(groups), score.shape)
     split = {str(name): float(auc(score[names == name], grade[names == name])) for name in np.unique(names)}
@@ -177,7 +177,7 @@ def _probabilities(score: Array, grade: Array, declared: bool) -> tuple[Array, A
 
 def _flat(score: Array, grade: Array) -> tuple[Array, Array, int]:
     """(scores, grades, how many lack either) as flat arrays."""
-    s, g = np.broadcast_arrays(np.asarray(score, dtype=float), np.asarray(grade, dtype=float))
+    s, g = np.broadcast_arrays(floats(score, "score"), floats(grade, "grade"))
     there = ~(np.isnan(s) | np.isnan(g))
     kept = g[there]
     outside = kept[(kept < 0) | (kept > 1)]
@@ -219,7 +219,10 @@ def over_optimisation(
     ([0.533, 0.8, 0.9], [0.667, 0.333, 0.0], [0.333, 0.667, 1.0])
     """
     score, ks = candidates.score(evidence), whole_budgets(budgets, candidates.answers.shape[-1])
-    able = candidates.eligible & ~np.isnan(score)
+    grades, able = floats(grades, "grades"), candidates.eligible & ~np.isnan(score)
+    require(able.any(), f"evidence {evidence!r}", "nothing", "no candidate has a score")
+    infinite = score[able & ~np.isfinite(score)]
+    require(infinite.size == 0, f"evidence {evidence!r}", infinite[:1].tolist(), "an expected score needs finite ones")
     cut = float(np.median(score[able])) if threshold is None else threshold
     false = np.where(np.isnan(grades), np.nan, (score >= cut) & (grades < 1)).astype(float)
     grade = selected(candidates, score, grades, ks)

@@ -14,7 +14,7 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Candidates
 from ramify.errors import require
-from ramify.metrics.bankcurve import AVERAGED, BankCurve, Diagnostic, whole_budgets
+from ramify.metrics.bankcurve import AVERAGED, BankCurve, Diagnostic, floats, whole_budgets
 
 __all__ = ["available", "best_of_n", "first_rank", "plurality", "selected", "strict_majority"]
 
@@ -38,6 +38,10 @@ def selected(candidates: Candidates, score: Array, value: Array, budgets: Iterab
     A missing score (NaN) makes a candidate ineligible. A missing value makes the expectation NaN as soon as that
     candidate can be the best.
     """
+    score, value = floats(score, "score"), floats(value, "value")
+    for name, table in (("score", score), ("value", value)):
+        same = candidates.answers.ndim == 2 and table.shape == candidates.answers.shape
+        require(same, name, table.shape, f"use [Q, N] as the candidates have it: {candidates.answers.shape}")
     ks, counts = whole_budgets(budgets, candidates.answers.shape[-1]), candidates.drawn.sum(axis=-1)
     eligible = candidates.eligible & ~np.isnan(score)
     table = np.full((len(counts), ks.size), np.nan)
@@ -83,6 +87,7 @@ def available(grades: Array, drawn: Array | None = None, budgets: Iterable[int] 
     >>> available(np.array([[1.0, 0.0, 0.0, np.nan]])).result.values.round(4).tolist()
     [[0.3333, 0.6667, 1.0, nan]]
     """
+    grades = floats(grades, "grades")
     graded = ~np.isnan(grades) & (True if drawn is None else drawn)
     bank = Candidates(np.zeros(grades.shape, dtype=np.int64), graded, graded)
     ks = whole_budgets(budgets, grades.shape[-1])
@@ -188,7 +193,9 @@ def _by_group(
 ) -> BankCurve:
     """Σ_g P(g wins) ū_g: given that a group wins, each of its members is equally likely to be the earliest."""
     ks, counts = whole_budgets(budgets, candidates.answers.shape[-1]), candidates.drawn.sum(axis=-1)
-    largest = int(counts.max(initial=0))
+    grades, largest = floats(grades, "grades"), int(counts.max(initial=0))
+    same = candidates.answers.ndim == 2 and grades.shape == candidates.answers.shape
+    require(same, "grades", grades.shape, f"use [Q, N] as the candidates have it: {candidates.answers.shape}")
     require(largest <= LARGEST, "N", largest, f"the closed form goes to {LARGEST}: replay the rule instead")
     size, value = _groups(candidates, grades)
     table, invalid = (np.full((len(counts), ks.size), np.nan) for _ in range(2))
@@ -216,7 +223,7 @@ def _nobody(rule: str, size: Array, n: int) -> Array:
 def _groups(candidates: Candidates, grades: Array) -> tuple[Array, Array]:
     """([Q, G] sizes of the answer groups, [Q, G] their mean grade): NaN if a member of the group was not graded."""
     many = int(candidates.answers.max(initial=0)) + 1
-    row, column = np.nonzero(candidates.eligible)
+    row, column = np.nonzero(candidates.eligible & (candidates.answers >= 0))
     place = row * many + candidates.answers[row, column]
     shape = (len(grades), many)
     size = np.bincount(place, minlength=len(grades) * many).reshape(shape)

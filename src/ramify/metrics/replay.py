@@ -1,4 +1,4 @@
-"""Shared-bank replay: any rule on nested seeded subsets of one bank, and stops replayed on the same streams.
+"""Shared-bank replay: any rule on nested seeded subsets of one bank.
 
 Each question and replicate has one permutation, derived from its key; a budget k is its first k candidates. So subsets
 are uniform without replacement, nested in k, and the same for every rule: comparisons are paired.
@@ -7,13 +7,12 @@ are uniform without replacement, nested in k, and the same for every rule: compa
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ramify.arrays import Array
-from ramify.bank import Bank, Candidates, Choice, Outcomes, Verdict
+from ramify.bank import Bank, Candidates, Choice, Outcomes, Utility
 from ramify.decide.replay import replay as winners
 from ramify.decide.replay import scheme_of
 from ramify.decide.support import Rule
@@ -22,9 +21,7 @@ from ramify.keys import numbered, uniform
 from ramify.metrics.bankcurve import BUDGETS, SEEDED, BankCurve, Diagnostic, whole_budgets
 from ramify.types import Key
 
-__all__ = ["Stop", "StopReplay", "diagnose", "orders", "replay", "replay_stop", "replays", "submitted"]
-
-Stop: TypeAlias = Callable[[Candidates, Key], Verdict]
+__all__ = ["diagnose", "orders", "replay", "replays", "submitted"]
 
 BLOCK = 16_000_000  # candidates permuted at a time
 
@@ -74,6 +71,7 @@ def replay(
     budgets: Iterable[int] = BUDGETS,
     replicates: int = 200,
     run: str = "replay",
+    utility: Utility | None = None,
     open_ended: bool = False,
 ) -> BankCurve:
     """What a rule submits from nested subsets of a bank, averaged over seeded permutations.
@@ -81,8 +79,18 @@ def replay(
     k = 1 enumerates the singletons and k = N is the whole bank in the order of replicate 0: both without simulation
     error. Between them the mean is over ``replicates``, and ``error`` says how far it may be from the expectation.
     """
-    asked = {"evidence": evidence, "budgets": budgets, "replicates": replicates, "run": run, "open_ended": open_ended}
-    return replays([rule], bank, outcomes, **asked)[0]  # type: ignore[arg-type]
+    (curve,) = replays(
+        [rule],
+        bank,
+        outcomes,
+        evidence=evidence,
+        budgets=budgets,
+        replicates=replicates,
+        run=run,
+        utility=utility,
+        open_ended=open_ended,
+    )
+    return curve
 
 
 def replays(
@@ -94,13 +102,14 @@ def replays(
     budgets: Iterable[int] = BUDGETS,
     replicates: int = 200,
     run: str = "replay",
+    utility: Utility | None = None,
     open_ended: bool = False,
 ) -> tuple[BankCurve, ...]:
     """``replay`` of several rules: each permutation is drawn once and shown to all of them."""
     wanted = list(evidence)
     secret = [name for name in wanted if name in bank.layers and bank.layers[name].role == "diagnostic"]
     require(not secret, "evidence", secret, "it has seen references: use diagnose, which says so in its type")
-    candidates = bank.candidates(evidence=wanted, open_ended=open_ended)
+    candidates = bank.candidates(evidence=wanted, utility=utility, open_ended=open_ended)
     return _replay(rules, candidates, bank, outcomes.on(bank), whole_budgets(budgets, bank.shape[1]), replicates, run)
 
 
@@ -114,10 +123,11 @@ def diagnose(
     budgets: Iterable[int] = BUDGETS,
     replicates: int = 200,
     run: str = "replay",
+    utility: Utility | None = None,
     open_ended: bool = False,
 ) -> Diagnostic[BankCurve]:
     """``replay`` with evidence that no deployed rule has, such as a reference-assisted verifier's ``scores [Q, N]``."""
-    candidates = bank.candidates(evidence=evidence, open_ended=open_ended)
+    candidates = bank.candidates(evidence=evidence, utility=utility, open_ended=open_ended)
     candidates = dataclasses.replace(candidates, evidence={**candidates.evidence, **scores})
     ks = whole_budgets(budgets, bank.shape[1])
     (curve,) = _replay([rule], candidates, bank, outcomes.on(bank), ks, replicates, run)
@@ -148,8 +158,8 @@ class _Sums:
             np.where(one, s[:, None], x) for s, x in zip(single, (self.values, self.invalid), strict=True)
         )
         values[self.short] = invalid[self.short] = np.nan
-        error = _error(np.where(self.reach & ~one, spread, 0.0), values)
-        return BankCurve(budgets, values, _name(rule), SEEDED, invalid, error, self.replicates)
+        error = mean_error(np.where(self.reach & ~one, spread, 0.0), values)
+        return BankCurve(budgets, values, name_of(rule), SEEDED, invalid, error, self.replicates)
 
 
 def _replay(
@@ -164,7 +174,7 @@ def _replay(
     require(is_whole(replicates, 1), "replicates", replicates, "use a number of permutations >= 1")
     sums = [_Sums(bank.drawn.sum(axis=1), budgets, replicates) for _ in rules]
     known = [bool(bank.shape[1]) and scheme_of(rule, candidates) is not None for rule in rules]
-    for block in _replicate_blocks(replicates, bank.drawn.size):
+    for block in blocks_of(replicates, bank.drawn.size):
         order = _complete(orders(bank, run, block), bank.drawn)
         for rule, total, fast in zip(rules, sums, known, strict=True):
             worth = _in_one_pass if fast else _prefix_by_prefix
@@ -181,18 +191,18 @@ def _complete(order: Array, drawn: Array) -> Array:
     return order
 
 
-def _replicate_blocks(replicates: int, size: int) -> Iterator[range]:
+def blocks_of(replicates: int, size: int) -> Iterator[range]:
     step = max(1, BLOCK // max(size, 1))
     yield from (range(i, min(i + step, replicates)) for i in range(0, replicates, step))
 
 
-def _error(variance: Array, values: Array) -> Array:
+def mean_error(variance: Array, values: Array) -> Array:
     """[K] the standard error of the mean over questions: their streams are independent, so variances add."""
     there = ~np.isnan(values)
     return np.sqrt(np.where(there, variance, 0.0).sum(axis=0)) / np.maximum(there.sum(axis=0), 1)
 
 
-def _name(rule: object) -> str:
+def name_of(rule: object) -> str:
     return getattr(rule, "__name__", None) or repr(rule)
 
 
@@ -223,8 +233,15 @@ def _called(rule: Rule, candidates: Candidates, grades: Array, order: Array) -> 
         candidates.drawn[at],
         candidates.eligible[at],
         {name: values[at] for name, values in candidates.evidence.items()},
+        None if candidates.utility is None else _reordered(candidates.utility, order),
     )
     return submitted(rule(subset), grades[at])
+
+
+def _reordered(utility: Utility, order: Array) -> Utility:
+    """u(row, i, j) of candidates in the order ``[R, Q, k]``; rows run through the leading axes."""
+    flat, questions = order.reshape(-1, order.shape[-1]), order.shape[1]
+    return lambda row, i, j: utility(np.asarray(row) % questions, flat[row, i], flat[row, j])
 
 
 def submitted(choice: Choice, grades: Array) -> tuple[Array, Array]:
@@ -249,97 +266,3 @@ def _singletons(rule: Rule, candidates: Candidates, grades: Array) -> tuple[Arra
     drawn = candidates.drawn.T
     count = np.where(drawn.any(axis=0), drawn.sum(axis=0), np.nan)
     return np.where(drawn, worth, 0.0).sum(axis=0) / count, np.where(drawn, none, 0.0).sum(axis=0) / count
-
-
-# --------------------------------------------------------------------------------------------------------------- stops
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class StopReplay:
-    """What a stopping rule would have decided on permuted streams of a stored bank.
-
-    Retrospective: the candidates were all drawn and paid for. It shows decisions; savings are claimed by end-to-end
-    runs alone.
-    """
-
-    samples: Array  # [R, Q] candidates revealed when it stopped, or the whole stream
-    stopped: Array  # [R, Q] whether it stopped by its own verdict
-    values: Array  # [Q] the mean utility of what is submitted at the stop
-    same: Array  # [Q] how often the answer is the one of the whole stream
-    invalid: Array  # [Q] how often nothing is submitted
-    error: float  # the Monte Carlo standard error of the mean of ``values``
-    stop: str
-    rule: str
-    label: str = "retrospective"
-
-
-def replay_stop(
-    stop: Stop,
-    rule: Rule,
-    bank: Bank,
-    outcomes: Outcomes,
-    *,
-    evidence: Iterable[str] = (),
-    replicates: int = 200,
-    limit: int | None = None,
-    run: str = "replay",
-) -> StopReplay:
-    """Reveal each permuted stream one candidate at a time, stop at the first verdict, and submit by ``rule``."""
-    require(is_whole(replicates, 1), "replicates", replicates, "use a number of permutations >= 1")
-    n = bank.shape[1] if limit is None else min(limit, bank.shape[1])
-    require(is_whole(n, 1), "limit", limit, "use a number of candidates >= 1")
-    candidates, grades, parts = bank.candidates(evidence=evidence), outcomes.on(bank), []
-    for block in _replicate_blocks(replicates, bank.drawn.size):
-        stream, graded = _stream(candidates, grades, orders(bank, run, block)[..., :n])
-        verdict = np.asarray(stop(stream, Key(run, "", block.start, "stop")).stop)
-        if block.start == 0:
-            _must_be_causal(stop, stream, verdict, Key(run, "", 0, "stop"))
-        parts.append(_at_the_stop(rule, stream, graded, verdict))
-    samples, stopped, worth, same, none = (np.concatenate(part) for part in zip(*parts, strict=True))
-    variance = (
-        worth.var(axis=0, keepdims=True, ddof=1) / replicates if replicates > 1 else np.full((1, len(grades)), np.nan)
-    )
-    error = float(_error(variance.T, worth.mean(axis=0)[:, None])[0])
-    means = (worth.mean(axis=0), same.mean(axis=0), none.mean(axis=0))
-    return StopReplay(samples, stopped, *means, error, _name(stop), _name(rule))
-
-
-def _stream(candidates: Candidates, grades: Array, order: Array) -> tuple[Candidates, Array]:
-    """The candidates ``[R, Q, n]`` in the order of each replicate, and their grades."""
-    at, there = (np.arange(order.shape[1])[:, None], order), order >= 0
-    stream = Candidates(
-        np.where(there, candidates.answers[at], -1),
-        there,
-        there & candidates.eligible[at],
-        {name: np.where(there, values[at], np.nan) for name, values in candidates.evidence.items()},
-    )
-    return stream, grades[at]
-
-
-def _at_the_stop(rule: Rule, stream: Candidates, grades: Array, verdict: Array) -> tuple[Array, ...]:
-    place, length = np.arange(1, verdict.shape[-1] + 1), stream.drawn.sum(axis=-1)
-    stopping = verdict & (place <= length[..., None])
-    stopped = stopping.any(axis=-1)
-    samples = np.where(stopped, np.argmax(stopping, axis=-1) + 1, length)
-    shown = place <= samples[..., None]
-    revealed = dataclasses.replace(
-        stream,
-        answers=np.where(shown, stream.answers, -1),
-        drawn=stream.drawn & shown,
-        eligible=stream.eligible & shown,
-        evidence={name: np.where(shown, values, np.nan) for name, values in stream.evidence.items()},
-    )
-    choice, whole = rule(revealed), rule(stream)
-    worth, none = submitted(choice, grades)
-    return samples, stopped, worth, _answer(choice, stream) == _answer(whole, stream), none
-
-
-def _answer(choice: Choice, candidates: Candidates) -> Array:
-    taken = np.take_along_axis(candidates.answers, np.maximum(choice.winner, 0)[..., None], axis=-1)[..., 0]
-    return np.where(np.asarray(choice.winner) < 0, -1, taken)
-
-
-def _must_be_causal(stop: Stop, stream: Candidates, verdict: Array, key: Key) -> None:
-    half = verdict.shape[-1] // 2
-    same = half == 0 or np.array_equal(stop(stream.first(half), key).stop, verdict[..., :half])
-    require(same, "stop", _name(stop), "its verdict at n changes with what comes after n: let it see the prefix only")

@@ -16,6 +16,7 @@ from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import is_whole, require
 from ramify.keys import permutation
+from ramify.metrics.bankcurve import floats
 from ramify.types import Key
 
 __all__ = ["Betting", "ConfidenceSequence", "EmpiricalBernstein", "by_question_order", "by_round"]
@@ -50,7 +51,7 @@ class ConfidenceSequence:
 
 
 def _checked(differences: Array) -> Array:
-    d = np.asarray(differences, dtype=float)
+    d = floats(differences, "differences")
     require(d.ndim >= 1 and d.shape[-1] >= 1, "differences", d.shape, "use [..., T] with T >= 1")
     require(not np.isnan(d).any(), "differences", "NaN", "leave out pairs in which one grade is missing")
     outside = d[(d < -1) | (d > 1)]
@@ -96,7 +97,7 @@ class EmpiricalBernstein:
 
     def __call__(self, differences: Array, covers: tuple[str, ...] = ("draws",)) -> ConfidenceSequence:
         """The sequence for differences ``[..., T]`` in [-1, 1], in the order they came."""
-        return self.rounds(np.asarray(differences, dtype=float)[..., None, :], covers)
+        return self.rounds(floats(differences, "differences")[..., None, :], covers)
 
     def rounds(self, differences: Array, covers: tuple[str, ...] = ("draws",)) -> ConfidenceSequence:
         """The sequence for the mean over Q fixed questions, of rounds of independent differences ``[..., Q, T]``.
@@ -181,7 +182,7 @@ def by_round(first: Array, second: Array) -> Array:
 
     The questions are fixed: a sequence of rounds covers draws of candidates.
     """
-    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    one, two = floats(first, "first"), floats(second, "second")
     same = one.shape == two.shape and one.ndim == 2
     require(same, "second", two.shape, f"use the same questions and rounds, {one.shape}")
     require(not (np.isnan(one) | np.isnan(two)).any(), "grades", "NaN", "a round is complete or left out")
@@ -194,7 +195,7 @@ def by_question_order(first: Array, second: Array, questions: Sequence[str], run
     Questions are the sample: the sequence of these differences covers questions and draws. Their order must not depend
     on the grades, so it comes from the key.
     """
-    one, two = (np.asarray(each, dtype=float) for each in (first, second))
+    one, two = floats(first, "first"), floats(second, "second")
     one, two = (each.mean(axis=1) if each.ndim == 2 else each for each in (one, two))
     require(len(one) == len(two) == len(questions), "questions", len(questions), f"name the {len(one)} questions")
     names = sorted(range(len(one)), key=lambda q: questions[q])

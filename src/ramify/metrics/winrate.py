@@ -11,7 +11,7 @@ from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import require
 from ramify.keys import streams, uniform
-from ramify.metrics.bankcurve import over_questions
+from ramify.metrics.bankcurve import floats, over_questions
 from ramify.metrics.estimate import Estimate
 from ramify.types import Key
 
@@ -88,7 +88,7 @@ def win_rate(
     >>> found.rate.value, found.first_side, found.consistent
     (0.6875, 0.6875, 0.5)
     """
-    verdict, first = np.asarray(preferred, dtype=float), np.asarray(shown_first, dtype=bool)
+    verdict, first = floats(preferred, "preferred"), np.asarray(shown_first, dtype=bool)
     require(verdict.ndim == 2 and verdict.shape == first.shape, "shown_first", first.shape, f"use {verdict.shape}")
     odd = verdict[~np.isnan(verdict) & ~np.isin(verdict, (0.0, 0.5, 1.0))]
     require(odd.size == 0, "preferred", odd[:1].tolist(), "use 1, 0.5 and 0")

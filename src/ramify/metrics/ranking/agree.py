@@ -10,7 +10,7 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.errors import require
 from ramify.keys import numbered
-from ramify.metrics.bankcurve import BUDGETS, whole_budgets
+from ramify.metrics.bankcurve import BUDGETS, floats, whole_budgets
 from ramify.metrics.estimate import Estimate
 from ramify.metrics.ranking.record import MeanScore, by_question, resampled
 from ramify.metrics.replay import shuffled
@@ -103,7 +103,7 @@ def agreement(
     Replays are paired: every model is cut to the same candidates. The default metric is mean accuracy; another is a
     function of ``[M, Q, k]``, like any scorer.
     """
-    table = np.asarray(table, dtype=float)
+    table = floats(table, "table")
     require(table.ndim == 3, "table", table.shape, "use [M, Q, N]")
     _, many, n = table.shape
     ks = whole_budgets(budgets, n)

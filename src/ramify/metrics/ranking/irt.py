@@ -19,6 +19,7 @@ from scipy.special import expit, log_expit
 from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import InvalidValue, is_whole, require
+from ramify.metrics.bankcurve import floats
 
 __all__ = ["Items", "Rasch", "TwoParameter"]
 
@@ -104,7 +105,7 @@ def _valid(model: Rasch | TwoParameter) -> None:
 
 def counts(table: Array) -> tuple[Array, Array]:
     """(right [M, Q], trials [M, Q]) of a table ``[M, Q(, N)]`` of 0 and 1."""
-    table = np.asarray(table, dtype=float)
+    table = floats(table, "table")
     table = table[..., None] if table.ndim == 2 else table
     require(table.ndim == 3, "table", table.shape, "use [M, Q] or [M, Q, N]")
     there = ~np.isnan(table)

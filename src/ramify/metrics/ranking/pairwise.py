@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import InvalidValue, require
+from ramify.metrics.bankcurve import floats
 from ramify.metrics.ranking.record import by_question
 
 __all__ = ["Duels", "PlackettLuce", "Strengths", "TiedBradleyTerry", "duels"]
@@ -45,7 +46,7 @@ def duels(table: Array, pairing: str = "all") -> Duels:
     [[0.0, 1.0], [0.0, 0.0]]
     """
     require(pairing in ("all", "index"), "pairing", pairing, "use 'all' or 'index'")
-    table = np.asarray(table, dtype=float)
+    table = floats(table, "table")
     table = table[..., None] if table.ndim == 2 else table
     require(table.ndim == 3, "table", table.shape, "use [M, Q] or [M, Q, N]")
     many = len(table)
@@ -238,7 +239,7 @@ class PlackettLuce:
 
     def fit(self, table: Array) -> Strengths:
         """The strengths that make the orders of a table ``[M, Q(, N)]`` most likely."""
-        values = by_question(table) if self.events == "question" else np.asarray(table, float).reshape(len(table), -1)
+        values = by_question(table) if self.events == "question" else floats(table, "table").reshape(len(table), -1)
         sets, times, chosen = _stages(values)
         if not self.prior:
             beats = (values[:, None] > values[None, :]).any(axis=-1)

@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtr
 from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import require
+from ramify.metrics.bankcurve import floats
 
 __all__ = ["Elo", "TrueSkill"]
 
@@ -18,7 +19,7 @@ TIES = ("skip", "draw", "solved")
 
 def _events(table: Array) -> Array:
     """[E, M] one event for each candidate index and question, index by index, as a stream would bring them."""
-    table = np.asarray(table, dtype=float)
+    table = floats(table, "table")
     table = table[..., None] if table.ndim == 2 else table
     require(table.ndim == 3, "table", table.shape, "use [M, Q] or [M, Q, N]")
     require(not np.isnan(table).any(), "table", "NaN", "a stream of games has no missing ones: leave the question out")

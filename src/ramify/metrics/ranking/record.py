@@ -12,6 +12,7 @@ from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import InvalidValue, is_whole, require
 from ramify.keys import generator, streams, uniform
+from ramify.metrics.bankcurve import floats
 from ramify.types import Key
 
 __all__ = ["MeanScore", "Ranking", "Scorer", "by_question", "places", "posterior_ranking", "rank", "resampled"]
@@ -78,7 +79,7 @@ def places(scores: Array) -> Array:
 
 def by_question(table: Array) -> Array:
     """[M, Q] the mean of each model on each question; NaN where nothing was graded."""
-    table = np.asarray(table, dtype=float)
+    table = floats(table, "table")
     require(table.ndim in (2, 3), "table", table.shape, "use [M, Q] or [M, Q, N]")
     if table.ndim == 2:
         return table
@@ -122,7 +123,7 @@ def rank(
     >>> found.order, found.ranks.tolist(), found.chances[0].round(2).tolist()
     (('a', 'c', 'b'), [1, 3, 2], [1.0, 0.0, 0.0])
     """
-    table = np.asarray(table, dtype=float)
+    table = floats(table, "table")
     names = tuple(models or (f"model {m}" for m in range(len(table))))
     require(len(names) == len(table), "models", len(names), f"name all {len(table)}")
     scores, draws, failed = np.asarray(scorer(table)), [], 0
