@@ -33,8 +33,8 @@ def members_of(clusters: Any, questions: int) -> list[Array]:
         return list(np.arange(questions)[:, None])
     names = np.asarray(clusters)
     require(names.shape == (questions,), "clusters", names.shape, f"name the cluster of each of {questions} questions")
-    _, code = np.unique(names, return_inverse=True)
-    return [np.flatnonzero(code == c) for c in range(int(code.max()) + 1)]
+    _, code, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(code, kind="stable"), np.cumsum(sizes)[:-1])
 
 
 def counts_of(rng: np.random.Generator, times: Array, replicates: int) -> Iterator[Array]:
@@ -125,18 +125,18 @@ class Layout:
 
 def units_of(layouts: Sequence[Layout], clusters: Array | None) -> tuple[Array, Array]:
     """What is drawn: the histogram ``[U, C]`` of each unit over the cells of all systems, and how many are alike."""
-    width = sum(layout.width for layout in layouts)
-    if clusters is None:
-        codes, times = np.unique(np.stack([layout.code for layout in layouts]), axis=1, return_counts=True)
-        groups: list[Array] = list(codes.T[:, :, None])
+    codes = np.stack([layout.code for layout in layouts])  # [systems, Q]
+    if clusters is None:  # questions with the same cells in all systems are alike
+        joint = np.ravel_multi_index(tuple(codes), tuple(layout.width for layout in layouts))
+        _, first, times = np.unique(joint, return_index=True, return_counts=True)
+        groups = [codes[:, [q]] for q in first]
     else:
-        members = members_of(clusters, len(clusters))
-        groups, times = [np.stack([layout.code[m] for layout in layouts]) for m in members], np.ones(len(members), int)
-    units, first = np.zeros((len(groups), width)), 0
-    for s, layout in enumerate(layouts):
-        for u, group in enumerate(groups):
-            np.add.at(units[u], first + group[s], 1.0)
-        first += layout.width
+        groups = [codes[:, members] for members in members_of(clusters, codes.shape[1])]
+        times = np.ones(len(groups), dtype=np.int64)
+    starts = np.cumsum([0, *(layout.width for layout in layouts)])
+    units = np.zeros((len(groups), starts[-1]))
+    for u, group in enumerate(groups):
+        np.add.at(units[u], group + starts[:-1, None], 1.0)
     return units, times
 
 
