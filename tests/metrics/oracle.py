@@ -72,7 +72,8 @@ def covariance(a: Fraction, b: Fraction, k: int) -> list[list[Fraction]]:
 
 def rubric_subsets(counts: Sequence[int], scores: Sequence[Fraction], k: int) -> dict[Fraction, Fraction]:
     """The law of the mean score of k of the candidates, by enumerating how many come from each level."""
-    total, law = comb(sum(counts), k), {}
+    total = comb(sum(counts), k)
+    law: dict[Fraction, Fraction] = {}
     for taken in itertools.product(*(range(min(count, k) + 1) for count in counts)):
         if sum(taken) == k:
             ways = F(1, total)

@@ -137,7 +137,7 @@ def test_the_figures_of_the_reward_model_bank() -> None:
 @pytest.mark.parametrize(("kind", "accuracy", "passed"), [("standard", 7.34, 33.0), ("cot", 4.03, 49.0)])
 def test_the_figures_of_the_game_of_24(kind: str, accuracy: float, passed: float) -> None:
     logs = read(f"tot_gpt4_logs/game24__gpt-4_0.7_naive_{kind}_sample_100_start900_end1000.json.gz")
-    tally = Tally.of([log["accs"] for log in logs])
+    tally = Tally.of([log.get("accs") or [info["r"] for info in log["infos"]] for log in logs])
     assert tally.graded.tolist() == [100] * 100
     assert round(100 * float(Accuracy()(bank_profile(tally))), 2) == accuracy
     assert round(100 * float(PassAt(100)(bank_profile(tally))), 1) == passed
@@ -205,7 +205,7 @@ def test_missing_grades_are_missing() -> None:
     profile = bank_profile(tally)
     assert float(Accuracy()(profile)) == 0.75
     assert [profile.left_out(k) for k in (1, 2, 3, 4)] == [1, 1, 2, 2]
-    masked = np.ma.masked_array([[1, 0, 0, 0], [1, 1, 1, 1]], [[0, 1, 0, 1], [0, 0, 0, 0]])
+    masked = np.ma.masked_array([[1, 0, 0, 0], [1, 1, 1, 1]], [[False, True, False, True], [False] * 4])
     assert (Tally.of(masked).correct.tolist(), Tally.of(masked).graded.tolist()) == ([1, 4], [2, 4])
 
 
