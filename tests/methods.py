@@ -57,6 +57,27 @@ from ramify.decode import (
     vllm,
 )
 from ramify.ledger import Calls, Tokens
+from ramify.metrics import (
+    Accuracy,
+    BCa,
+    BetaPrior,
+    BetaWeights,
+    EvenWeights,
+    GeomAt,
+    GPassAt,
+    MaxAt,
+    MaxEntropyWeights,
+    MeanGPassAt,
+    MomentWeights,
+    PassArea,
+    PassAt,
+    PassHat,
+    PayoffWeights,
+    Percentile,
+    StrictMajority,
+    Studentised,
+    ThresholdUtility,
+)
 from ramify.models import HF, Pocket, Tabular
 from ramify.tasks import Arithmetic, Countdown, Modular, Sound, Verified
 from ramify.types import Key
@@ -188,4 +209,33 @@ MODELS = (
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls())
-METHODS: tuple[object, ...] = (*OPERATORS, *DRAWS, *MODELS, *TASKS, *PROPOSALS, *COSTS)
+FUNCTIONALS = (
+    Accuracy(),
+    PassAt(8),
+    PassHat(8),
+    GPassAt(8, 0.6),
+    MeanGPassAt(7),
+    GeomAt(8),
+    GeomAt(8, level="question"),
+    StrictMajority(8),
+    MaxAt(8),
+    PassArea(8),
+    ThresholdUtility(8, EvenWeights()),
+    ThresholdUtility(8, MomentWeights(2.0)),
+    ThresholdUtility(8, BetaWeights(0.7, 10.0)),
+    ThresholdUtility(8, MaxEntropyWeights(0.8)),
+    ThresholdUtility(2, PayoffWeights((0.0, 0.25, 1.0))),
+)
+INTERVALS = (Percentile(), BCa(0.9), Studentised())
+PRIORS = (BetaPrior(), BetaPrior(0.5, 0.5))
+METHODS: tuple[object, ...] = (
+    *OPERATORS,
+    *DRAWS,
+    *MODELS,
+    *TASKS,
+    *PROPOSALS,
+    *COSTS,
+    *FUNCTIONALS,
+    *INTERVALS,
+    *PRIORS,
+)

@@ -80,12 +80,12 @@ def test_a_question_never_solved_in_eighty_counts_a_half_under_the_flat_prior() 
 
 def test_sensitivity_shows_what_the_prior_decides() -> None:
     grades = np.concatenate([np.zeros((60, 16)), np.ones((30, 16)), np.eye(16)[:10]])
-    found = sensitivity(Tally.of(grades), PassAt(64), KEY, k=64, draws=500)
+    found = sensitivity(Tally.of(grades), PassAt(64), KEY, draws=500)
     assert list(found) == ["flat", "Jeffreys", "fitted"]
     assert found["flat"].value > found["Jeffreys"].value > found["fitted"].value > 0.4
     assert found["fitted"].high < found["flat"].low, "the bank has not decided, the prior has"
     assert found["flat"].covers == ("draws",)
-    own = sensitivity(Tally.of(grades), PassAt(4), KEY, k=4, draws=500, priors={"sceptic": BetaPrior(1.0, 20.0)})
+    own = sensitivity(Tally.of(grades), PassAt(4), KEY, draws=500, priors={"sceptic": BetaPrior(1.0, 20.0)})
     assert own["sceptic"].note == "Beta(1, 20)"
 
 

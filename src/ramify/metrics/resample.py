@@ -246,4 +246,6 @@ def _redrawn(
         blocks = (again(counts @ units) for counts in counts_of(rng, times, replicates))
     value = float(statistic(whole))
     values = np.concatenate([statistic(flat) for flat in blocks]) + (value - float(statistic(truth)))
+    if over == ("draws",):  # no question is drawn, so leaving one out says nothing about skewness
+        return value, values, np.array([value]), np.ones(1), np.nan, None
     return value, values, statistic(whole - units), times, np.nan, None

@@ -17,6 +17,7 @@ from ramify.metrics.tally import Tally
 __all__ = ["Found", "Layout", "check", "counts_of", "errors_of", "members_of", "redraw", "replicate", "units_of"]
 
 BLOCK = 1 << 19  # counts held at a time, so that they stay in cache
+CELLS = 1 << 15  # counters updated at a time
 NUDGE = 1e-5  # the step of a numerical influence value
 
 Found: TypeAlias = tuple[float, Array, Array, Array, float, Array | None]  # as the fields of a Resample
@@ -40,17 +41,28 @@ def members_of(clusters: Any, questions: int) -> list[Array]:
 def counts_of(rng: np.random.Generator, times: Array, replicates: int) -> Iterator[Array]:
     """How often each unit is drawn in each replicate, ``[r, U]`` at a time: Σ times draws with replacement."""
     total, many = int(times.sum()), len(times)
-    step = max(1, BLOCK // max(many, total))
-    owner = None if many == total else np.repeat(np.arange(many), times)
+    step = max(1, BLOCK // many)
     for first in range(0, replicates, step):
         r = min(step, replicates - first)
-        if 16 * many < total:  # few cells: a binomial for each costs less than an index for each unit
+        if 32 * many < total:  # few cells: a binomial for each costs less than an index for each unit
             yield rng.multinomial(total, times / total, size=r).astype(np.float64)
-            continue
-        index = rng.integers(0, total, size=(r, total))
-        index = index if owner is None else owner[index]
-        index += np.arange(0, r * many, many)[:, None]
-        yield np.bincount(index.reshape(-1), minlength=r * many).reshape(r, many).astype(np.float64)
+        else:
+            yield _counted(rng, times, r)
+
+
+def _counted(rng: np.random.Generator, times: Array, r: int) -> Array:
+    """The counts ``[r, U]`` of Σ times indices for each of r replicates, a few rows at a time to stay in cache."""
+    total, many = int(times.sum()), len(times)
+    counts = np.empty((r, many))
+    owner = np.repeat(np.arange(many), times)
+    rows = max(1, CELLS // max(many, total))
+    for first in range(0, r, rows):
+        here = min(rows, r - first)
+        index = rng.integers(0, total, size=(here, total), dtype=np.uint16 if total <= 1 << 16 else np.uint32)
+        place = owner[index] if many < total else index.astype(np.intp)
+        place += np.arange(0, here * many, many)[:, None]
+        counts[first : first + here] = np.bincount(place.reshape(-1), minlength=here * many).reshape(here, many)
+    return counts
 
 
 def replicate(
