@@ -20,6 +20,7 @@ lint: $(VENV)/test.stamp
 bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each printing ratios
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/keys.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/pocket.py
 	$(BIN)/python benchmarks/compare.py
 

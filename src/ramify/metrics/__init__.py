@@ -18,6 +18,7 @@ from ramify.metrics.functionals import (
     PayoffWeights,
     StrictMajority,
     ThresholdUtility,
+    observed,
 )
 from ramify.metrics.groups import GroupSummary, Heterogeneity, summarise
 from ramify.metrics.interval import BCa, Percentile, Studentised
@@ -87,6 +88,7 @@ __all__ = [
     "credible",
     "fit_prior",
     "latent_profile",
+    "observed",
     "questions_for",
     "questions_to_separate",
     "sensitivity",

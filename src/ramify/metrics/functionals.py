@@ -13,7 +13,9 @@ from scipy.special import betainc, betaincc
 from ramify.arrays import Array
 from ramify.describe import method
 from ramify.errors import is_whole, require
-from ramify.metrics.profile import Profiled
+from ramify.metrics.estimate import Estimate
+from ramify.metrics.profile import Profiled, bank_profile
+from ramify.metrics.tally import Tally
 
 __all__ = [
     "Accuracy",
@@ -32,6 +34,7 @@ __all__ = [
     "PayoffWeights",
     "StrictMajority",
     "ThresholdUtility",
+    "observed",
 ]
 
 Functional: TypeAlias = Callable[[Profiled], Array]
@@ -39,6 +42,18 @@ Functional: TypeAlias = Callable[[Profiled], Array]
 
 Weights: TypeAlias = Callable[[int], Array]
 """k -> ω_{t,k} ``[k]``, nonnegative with sum 1."""
+
+
+def observed(tally: Tally, functional: Functional) -> Estimate:
+    """The functional of the observed bank, with no claim beyond it; questions left out are counted in the note.
+
+    >>> print(observed(Tally.of([[1, 0, 1], [0, 0, 0], [1, float("nan"), float("nan")]]), PassAt(2)))
+    0.5 (descriptive; 1 of 3 questions left out: fewer than 2 graded)
+    """
+    profile, k = bank_profile(tally), int(getattr(functional, "k", 1))
+    lost = profile.left_out(k)
+    left = f"{lost} of {tally.questions} questions left out: fewer than {k} graded" if lost else ""
+    return Estimate.descriptive(float(functional(profile)), "; ".join(part for part in (tally.remark, left) if part))
 
 
 def _budget(name: str, k: object) -> None:

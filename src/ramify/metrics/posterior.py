@@ -253,20 +253,18 @@ def sensitivity(
     tally: Tally,
     functional: Functional,
     key: Key,
-    k: int,
     draws: int = 4000,
     level: float = 0.95,
     priors: Mapping[str, BetaPrior] | None = None,
 ) -> dict[str, Estimate]:
     """The same posterior number under several priors: flat, Jeffreys and fitted unless others are named.
 
-    ``k`` is the largest budget the functional reads. Where the rows differ by more than the intervals, the bank has
-    not decided, and the prior has.
+    Where the rows differ by more than the intervals, the bank has not decided, and the prior has.
     """
     priors = priors or {"flat": BetaPrior(), "Jeffreys": JEFFREYS, "fitted": fit_prior(tally)}
     found = {}
     for name, prior in priors.items():
         posterior = Posterior.of(tally, prior)
-        values = functional(posterior.draws(key, draws).profile(k))
+        values = functional(posterior.draws(key, draws))
         found[name] = credible(values, level=level, note=f"Beta({prior.alpha:.4g}, {prior.beta:.4g})")
     return found

@@ -105,19 +105,25 @@ def bootstrap_means(
     require(table.ndim == 2 and len(table), "table", table.shape, "use [Q] or [Q, C] with at least one question")
     require(then is not None or table.shape[1] == 1, "then", None, "say which number to make of the column means")
     present = ~np.isnan(table)
-    require(present.any(axis=0).all(), "table", "a column", "each column needs a value in at least one question")
+    require((present.sum(axis=0) >= 2).all(), "table", "a column", "each column needs values in at least two questions")
     sizes = np.ones((len(table), 1)) if present.all() else present  # what each question adds to a column's size
     sums, columns = np.concatenate([np.where(present, table, 0.0), sizes], axis=1), table.shape[1]
 
     def statistic(flat: Array) -> Array:
-        means = flat[..., :columns] / flat[..., columns:]
+        with np.errstate(invalid="ignore"):  # a replicate may have drawn no question that has a value
+            means = flat[..., :columns] / flat[..., columns:]
         return means[..., 0] if then is None else then(means)
 
     units = sums
     if clusters is not None:
         units = np.stack([sums[unit].sum(axis=0) for unit in members_of(clusters, len(table))])
     found = replicate(units, np.ones(len(units), dtype=np.int64), statistic, generator(key), replicates, errors)
-    return Resample(*found[:4], ("questions",), bounds, *found[4:], note=_drawn(clusters))
+    value, values, left, times, error, within = found
+    usable = ~np.isnan(values)
+    lost = f"{int((~usable).sum())} replicates without a value left out" if not usable.all() else ""
+    within = None if within is None else within[usable]
+    note = "; ".join(part for part in (_drawn(clusters), lost) if part)
+    return Resample(value, values[usable], left, times, ("questions",), bounds, error, within, note)
 
 
 def bootstrap_profile(
@@ -198,6 +204,8 @@ def _profiles(
         parts = np.split(flat, edges, axis=-1)
         return combine([layout.profile(part) for layout, part in zip(layouts, parts, strict=True)])
 
+    if clusters is not None:
+        members_of(clusters, len(enough))
     names = None if clusters is None else np.asarray(clusters)[enough]
     rng = generator(key)
     notes = [_drawn(names), *dict.fromkeys(tally.remark for tally in tallies)]
@@ -238,4 +246,6 @@ def _redrawn(
         blocks = (again(counts @ units) for counts in counts_of(rng, times, replicates))
     value = float(statistic(whole))
     values = np.concatenate([statistic(flat) for flat in blocks]) + (value - float(statistic(truth)))
+    if over == ("draws",):  # no question is drawn, so leaving one out says nothing about skewness
+        return value, values, np.array([value]), np.ones(1), np.nan, None
     return value, values, statistic(whole - units), times, np.nan, None

@@ -17,6 +17,7 @@ from ramify.metrics.tally import Tally
 __all__ = ["Found", "Layout", "check", "counts_of", "errors_of", "members_of", "redraw", "replicate", "units_of"]
 
 BLOCK = 1 << 19  # counts held at a time, so that they stay in cache
+CELLS = 1 << 15  # counters updated at a time
 NUDGE = 1e-5  # the step of a numerical influence value
 
 Found: TypeAlias = tuple[float, Array, Array, Array, float, Array | None]  # as the fields of a Resample
@@ -33,24 +34,35 @@ def members_of(clusters: Any, questions: int) -> list[Array]:
         return list(np.arange(questions)[:, None])
     names = np.asarray(clusters)
     require(names.shape == (questions,), "clusters", names.shape, f"name the cluster of each of {questions} questions")
-    _, code = np.unique(names, return_inverse=True)
-    return [np.flatnonzero(code == c) for c in range(int(code.max()) + 1)]
+    _, code, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(code, kind="stable"), np.cumsum(sizes)[:-1])
 
 
 def counts_of(rng: np.random.Generator, times: Array, replicates: int) -> Iterator[Array]:
     """How often each unit is drawn in each replicate, ``[r, U]`` at a time: Σ times draws with replacement."""
     total, many = int(times.sum()), len(times)
-    step = max(1, BLOCK // max(many, total))
-    owner = None if many == total else np.repeat(np.arange(many), times)
+    step = max(1, BLOCK // many)
     for first in range(0, replicates, step):
         r = min(step, replicates - first)
-        if 16 * many < total:  # few cells: a binomial for each costs less than an index for each unit
+        if 32 * many < total:  # few cells: a binomial for each costs less than an index for each unit
             yield rng.multinomial(total, times / total, size=r).astype(np.float64)
-            continue
-        index = rng.integers(0, total, size=(r, total))
-        index = index if owner is None else owner[index]
-        index += np.arange(0, r * many, many)[:, None]
-        yield np.bincount(index.reshape(-1), minlength=r * many).reshape(r, many).astype(np.float64)
+        else:
+            yield _counted(rng, times, r)
+
+
+def _counted(rng: np.random.Generator, times: Array, r: int) -> Array:
+    """The counts ``[r, U]`` of Σ times indices for each of r replicates, a few rows at a time to stay in cache."""
+    total, many = int(times.sum()), len(times)
+    counts = np.empty((r, many))
+    owner = np.repeat(np.arange(many), times)
+    rows = max(1, CELLS // max(many, total))
+    for first in range(0, r, rows):
+        here = min(rows, r - first)
+        index = rng.integers(0, total, size=(here, total), dtype=np.uint16 if total <= 1 << 16 else np.uint32)
+        place = owner[index] if many < total else index.astype(np.intp)
+        place += np.arange(0, here * many, many)[:, None]
+        counts[first : first + here] = np.bincount(place.reshape(-1), minlength=here * many).reshape(here, many)
+    return counts
 
 
 def replicate(
@@ -125,18 +137,18 @@ class Layout:
 
 def units_of(layouts: Sequence[Layout], clusters: Array | None) -> tuple[Array, Array]:
     """What is drawn: the histogram ``[U, C]`` of each unit over the cells of all systems, and how many are alike."""
-    width = sum(layout.width for layout in layouts)
-    if clusters is None:
-        codes, times = np.unique(np.stack([layout.code for layout in layouts]), axis=1, return_counts=True)
-        groups: list[Array] = list(codes.T[:, :, None])
+    codes = np.stack([layout.code for layout in layouts])  # [systems, Q]
+    if clusters is None:  # questions with the same cells in all systems are alike
+        joint = np.ravel_multi_index(tuple(codes), tuple(layout.width for layout in layouts))
+        _, first, times = np.unique(joint, return_index=True, return_counts=True)
+        groups = [codes[:, [q]] for q in first]
     else:
-        members = members_of(clusters, len(clusters))
-        groups, times = [np.stack([layout.code[m] for layout in layouts]) for m in members], np.ones(len(members), int)
-    units, first = np.zeros((len(groups), width)), 0
-    for s, layout in enumerate(layouts):
-        for u, group in enumerate(groups):
-            np.add.at(units[u], first + group[s], 1.0)
-        first += layout.width
+        groups = [codes[:, members] for members in members_of(clusters, codes.shape[1])]
+        times = np.ones(len(groups), dtype=np.int64)
+    starts = np.cumsum([0, *(layout.width for layout in layouts)])
+    units = np.zeros((len(groups), starts[-1]))
+    for u, group in enumerate(groups):
+        np.add.at(units[u], group + starts[:-1, None], 1.0)
     return units, times
 
 
