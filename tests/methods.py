@@ -148,7 +148,43 @@ from ramify.evidence import (
     normalised_likelihood,
     sequence_logprob,
 )
-from ramify.ledger import Calls, Tokens
+from ramify.ledger import Calls, Flops, Money, Seconds, Tokens
+from ramify.metrics import (
+    Accuracy,
+    BCa,
+    BetaPrior,
+    BetaWeights,
+    Betting,
+    Borda,
+    Copeland,
+    Elo,
+    EmpiricalBernstein,
+    EvenWeights,
+    GeomAt,
+    GPassAt,
+    Judging,
+    Kemeny,
+    MaxAt,
+    MaxEntropyWeights,
+    MeanGPassAt,
+    MeanScore,
+    MomentWeights,
+    PassArea,
+    PassAt,
+    PassHat,
+    PayoffWeights,
+    Percentile,
+    PlackettLuce,
+    Rasch,
+    Reproducible,
+    Schulze,
+    StrictMajority,
+    Studentised,
+    ThresholdUtility,
+    TiedBradleyTerry,
+    TrueSkill,
+    TwoParameter,
+)
 from ramify.models import HF, Heads, OutcomeHead, Pocket, Tabular, ValueHead
 from ramify.stop import (
     AdaptiveConsistency,
@@ -394,7 +430,7 @@ MODELS = (
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
-COSTS = (Tokens(), Tokens(prompt=True), Calls())
+COSTS = (Tokens(), Tokens(prompt=True), Calls(), Flops(10, 2, 4), Money(2.0, 0.5), Seconds(0.1))
 DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
 
 # Evidence from tokens: needs "logprob", "rank", "token", "role" and six raw alternatives, and the layer "answer_start".
@@ -477,6 +513,49 @@ TOKEN_STOPS: tuple[TokenStop, ...] = (
     Looping(times=2, longest=3, least=4),
     AnyToken(TokenLimit(9), Looping(times=3, longest=1, least=3)),
 )
+SCORERS = (
+    MeanScore(),
+    Borda(),
+    Copeland(),
+    Schulze(),
+    Kemeny(),
+    TiedBradleyTerry(),
+    TiedBradleyTerry("rao-kupper", pairing="index"),
+    TiedBradleyTerry("half", prior=0.5),
+    PlackettLuce(),
+    PlackettLuce("sample", prior=0.1),
+    Elo(),
+    TrueSkill(),
+    TrueSkill(margin=0.5, ties="draw"),
+    Rasch(),
+    TwoParameter(),
+)
+COMPARISONS = (
+    *SCORERS,
+    EmpiricalBernstein(),
+    Betting(points=81),
+    Reproducible(),
+    Judging("a model", "Which is better?"),
+)
+FUNCTIONALS = (
+    Accuracy(),
+    PassAt(8),
+    PassHat(8),
+    GPassAt(8, 0.6),
+    MeanGPassAt(7),
+    GeomAt(8),
+    GeomAt(8, level="question"),
+    StrictMajority(8),
+    MaxAt(8),
+    PassArea(8),
+    ThresholdUtility(8, EvenWeights()),
+    ThresholdUtility(8, MomentWeights(2.0)),
+    ThresholdUtility(8, BetaWeights(0.7, 10.0)),
+    ThresholdUtility(8, MaxEntropyWeights(0.8)),
+    ThresholdUtility(2, PayoffWeights((0.0, 0.25, 1.0))),
+)
+INTERVALS = (Percentile(), BCa(0.9), Studentised())
+PRIORS = (BetaPrior(), BetaPrior(0.5, 0.5))
 METHODS: tuple[object, ...] = (
     *OPERATORS,
     *DRAWS,
@@ -489,4 +568,8 @@ METHODS: tuple[object, ...] = (
     *STOPS,
     *TOKEN_STOPS,
     *DECISIONS,
+    *FUNCTIONALS,
+    *INTERVALS,
+    *PRIORS,
+    *COMPARISONS,
 )
