@@ -152,6 +152,18 @@ def test_window_sums_are_the_sums_of_windows(data: st.DataObject) -> None:
         assert np.isclose(low[row], expected, equal_nan=True)
 
 
+def test_few_long_rows_and_many_short_ones_take_the_same_windows() -> None:
+    values = np.random.default_rng(0).normal(size=3000)
+    few, _ = window_sums(values, np.array([0, 1700, 3000]), 100)  # copied slice by slice
+    alone = [window_sums(part, np.array([0, len(part)]), 100)[0] for part in (values[:1700], values[1700:])]
+    assert np.array_equal(few, np.concatenate(alone))
+    short = np.concatenate([np.arange(0, 3001, 3)])
+    many, _ = window_sums(values, short, 2)  # by a mask
+    assert np.array_equal(
+        many, np.stack([values[0::3] + values[1::3], values[1::3] + values[2::3]], axis=1).reshape(-1)
+    )
+
+
 def test_a_nan_stays_in_the_windows_and_rows_that_hold_it() -> None:
     values = np.array([1.0, np.nan, 1.0, 1.0, 1.0, 2.0])
     sums, _ = window_sums(values, np.array([0, 4, 6]), 2)

@@ -8,7 +8,7 @@ and ``head`` finds its cut in a histogram of 16-bit digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -386,23 +386,33 @@ def window_sums(
     blocks = -(-extent // window)
     first = (np.cumsum(blocks) - blocks) * window  # [C'] the place where a row's blocks begin
     padded = np.zeros((int(blocks.sum()) + 1, window))
-    filled = _marked(first + phase, first + extent, padded.size)
-    padded.reshape(-1)[filled] = values if long.all() else values[np.repeat(long, length)]
+    own = values if long.all() else values[np.repeat(long, length)]
+    for part, place in _intervals(first + phase, first + extent, padded.size):
+        padded.reshape(-1)[place] = own[part]
     ending, before = np.empty_like(padded), np.empty_like(padded)
     np.cumsum(padded[:, ::-1], axis=1, out=ending[:, ::-1])  # from each place to the end of its block
     before[:, 0] = 0.0
     np.cumsum(padded[:, :-1], axis=1, out=before[:, 1:])  # from the beginning of its block up to each place
     ending.reshape(-1)[:-window] += before.reshape(-1)[window:]
-    sums = ending.reshape(-1)[_marked(first + phase, first + extent - window + 1, padded.size)]
+    windows = _intervals(first + phase, first + extent - window + 1, padded.size)
+    sums = np.concatenate([np.empty(0), *(ending.reshape(-1)[place] for _, place in windows)])
     return sums, np.concatenate([[0], np.cumsum(np.where(long, length - window + 1, 0))])
 
 
-def _marked(start: np.ndarray, end: np.ndarray, size: int) -> np.ndarray:
-    """[size] whether a place lies in one of the intervals [start, end), which are in order and apart."""
+def _intervals(start: np.ndarray, end: np.ndarray, size: int) -> Iterator[tuple[slice, Any]]:
+    """The places in intervals [start, end), in order and apart, and which of all of them they are, one after the other.
+
+    A slice for each interval; where there are many short ones, a mask for all of them.
+    """
+    done = np.cumsum(end - start)
+    if len(start) * 64 < size:
+        for a, b, last in zip(start.tolist(), end.tolist(), done.tolist(), strict=True):
+            yield slice(last - (b - a), last), slice(a, b)
+        return
     step = np.zeros(size + 1, dtype=np.int8)
     step[start] += 1
     np.subtract.at(step, end, 1)  # an interval may end where the next begins
-    return np.cumsum(step[:-1], dtype=np.int8).view(bool)
+    yield slice(0, int(done[-1]) if done.size else 0), np.cumsum(step[:-1], dtype=np.int8).view(bool)
 
 
 def group_means(values: np.ndarray, offsets: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -414,12 +424,13 @@ def group_means(values: np.ndarray, offsets: np.ndarray, window: int) -> tuple[n
     length = np.diff(offsets)
     sums, begin = window_sums(values, offsets, window)
     short = (length > 0) & (length < window)
+    sums /= window
     if not short.any():
-        return sums / window, begin
+        return sums, begin
     counts = np.where(short, 1, np.diff(begin))
     means = np.empty(int(counts.sum()))
     is_short = np.repeat(short, counts)
-    means[~is_short] = sums / window
+    means[~is_short] = sums
     means[is_short] = segments(np.add, values, offsets[:-1], offsets[1:])[short] / length[short]
     return means, np.concatenate([[0], np.cumsum(counts)])
 
@@ -438,10 +449,13 @@ def smallest_sums(values: np.ndarray, offsets: np.ndarray, kept: np.ndarray) -> 
     for bits in np.unique(kind[length > 0]):
         rows = np.flatnonzero(kind == bits)
         size, most = int(length[rows].max()), int(kept[rows].max())
-        table = np.full((rows.size, size), np.inf)
         own = values if rows.size == length.size else values[np.repeat(kind == bits, length)]
-        table[np.arange(size) < length[rows, None]] = own
-        table.partition(most - 1, axis=1)
+        if own.size == rows.size * size:  # all of one length
+            table = own.reshape(rows.size, size)
+        else:
+            table = np.full((rows.size, size), np.inf)
+            table[np.arange(size) < length[rows, None]] = own
+        table = np.partition(table, most - 1, axis=1)
         lowest = np.sort(table[:, :most], axis=1)[np.arange(most) < kept[rows, None]]
         end = np.cumsum(kept[rows])
         out[rows] = segments(np.add, lowest, end - kept[rows], end)
