@@ -5,7 +5,53 @@ from __future__ import annotations
 import numpy as np
 
 from ramify.arrays import Array, namespace
-from ramify.bank import Proposal
+from ramify.bank import Candidates, Choice, Proposal
+from ramify.decide import (
+    AMBR,
+    CGES,
+    MBR,
+    AdaptiveMajorityOfTheBests,
+    Behaviour,
+    BestInGroup,
+    BestOfMajority,
+    BestOfN,
+    BradleyTerry,
+    CalibratedVote,
+    CentroidMBR,
+    ChrF,
+    Cosine,
+    DiverseNBest,
+    Earliest,
+    EditSimilarity,
+    Exact,
+    FilteredVote,
+    FirstInGroup,
+    Judged,
+    KLBestOfN,
+    Knockout,
+    LikelihoodVote,
+    LogOddsVote,
+    LowRankMBR,
+    MajorityOfTheBests,
+    NgramJaccard,
+    NumericCloseness,
+    Plurality,
+    PrunedMBR,
+    RankVote,
+    ReferenceAggregation,
+    RegularisedBestOfN,
+    RougeL,
+    RoundRobin,
+    Rule,
+    SoftBestOfN,
+    SoftmaxVote,
+    TokenF1,
+    UniversalSelfConsistency,
+    VerifierConstrained,
+    WeightedMBR,
+    WeightedVote,
+    WordSubsequence,
+)
 from ramify.decode import (
     AdaptiveP,
     Ban,
@@ -56,6 +102,52 @@ from ramify.decode import (
     transformers,
     vllm,
 )
+from ramify.evidence import (
+    AfterMarker,
+    AnswerFrom,
+    BottomGroups,
+    DensityRatio,
+    Evidence,
+    Exponential,
+    Final,
+    FittedOn,
+    FullSelfCertainty,
+    IsotonicMap,
+    Logit,
+    LogProduct,
+    LowestGroup,
+    Margin,
+    Maximum,
+    MaxProb,
+    Mean,
+    Minimum,
+    NegativeEntropy,
+    NegativeLogRank,
+    NegativeVarentropy,
+    Picsar,
+    PlattMap,
+    Prob,
+    Process,
+    PTrue,
+    QuantileBins,
+    RankWithin,
+    Score,
+    SelfCertainty,
+    Sigmoid,
+    Tail,
+    TokenEvidence,
+    Total,
+    Transformed,
+    deepconf_average,
+    deepconf_bottom,
+    deepconf_lowest,
+    deepconf_tail,
+    mean_logprob,
+    min_logprob,
+    negative_perplexity,
+    normalised_likelihood,
+    sequence_logprob,
+)
 from ramify.ledger import Calls, Tokens
 from ramify.metrics import (
     Accuracy,
@@ -78,7 +170,31 @@ from ramify.metrics import (
     Studentised,
     ThresholdUtility,
 )
-from ramify.models import HF, Pocket, Tabular
+from ramify.models import HF, Heads, OutcomeHead, Pocket, Tabular, ValueHead
+from ramify.stop import (
+    AdaptiveConsistency,
+    AllOf,
+    AnswerEntropy,
+    AnyOf,
+    AnyToken,
+    AtLeast,
+    AtMost,
+    Budget,
+    CgesStop,
+    CrpConsistency,
+    DeepConfConsensus,
+    DirichletConsistency,
+    Esc,
+    InBatches,
+    LeaderShare,
+    Looping,
+    LowConfidence,
+    ModeCertificate,
+    ShareInterval,
+    Stop,
+    TokenLimit,
+    TokenStop,
+)
 from ramify.tasks import Arithmetic, Countdown, Modular, Sound, Verified
 from ramify.types import Key
 
@@ -99,6 +215,11 @@ def smallest(member: np.ndarray, r: np.ndarray) -> np.ndarray:
     """A plain objective: the fewest tokens with half of the mass."""
     size: np.ndarray = member.sum(-1)
     return np.where(member @ r >= 0.5, size, np.inf)
+
+
+def last_resort(candidates: Candidates) -> Choice:
+    """A plain function in a rule's slot."""
+    return Earliest()(candidates)
 
 
 WEIGHTS: tuple[Operator, ...] = (
@@ -197,6 +318,88 @@ COMPOSED: tuple[Operator, ...] = (
     llama_cpp(dynatemp_range=0.5, top_n_sigma=1.5, adaptive_p=AdaptiveP(0.5)),
 )
 
+# Votes that read how far scores are apart, and become plurality when they are all equal.
+VOTES: tuple[Rule, ...] = (
+    Plurality(),
+    Plurality(fallback=last_resort),
+    WeightedVote(),
+    SoftmaxVote(temperature=0.3),
+    SoftmaxVote(temperature=np.inf),
+    LikelihoodVote(),
+    CGES(),
+)
+
+# What counts of a score is its order: any increasing, tie-preserving transform leaves these alone.
+ORDER_ONLY: tuple[Rule, ...] = (
+    RankVote(p=0.5),
+    RankVote(),
+    RankVote(p=2),
+    RankVote(p=30),
+    MajorityOfTheBests(),
+    MajorityOfTheBests(m=3),
+    AdaptiveMajorityOfTheBests(),
+    FilteredVote(keep=0.5),
+    FilteredVote(keep=2),
+    FilteredVote(keep=0.7, then=RankVote()),
+)
+EARLIEST: tuple[Rule, ...] = (
+    RankVote(p=1, ties="earliest"),
+    MajorityOfTheBests(ties="earliest"),
+    FilteredVote(keep=0.5, ties="earliest"),
+)
+BY_SCORE: tuple[Rule, ...] = (
+    WeightedVote(pool="mean"),
+    WeightedVote("mean_logprob", negative="allow"),
+    LogOddsVote(),
+    LogOddsVote(threshold=0.2, form="linear"),
+    LogOddsVote(clip=0.01),
+    CalibratedVote(),
+    CGES(other=True),
+    FilteredVote(keep=0.6, then=WeightedVote()),
+    BestOfN(),
+    BestOfN(fallback=Plurality()),
+    Earliest(),
+    VerifierConstrained(),
+    VerifierConstrained(then=BestOfN(), fallback=None),
+    SoftBestOfN(alpha=2.0),
+    SoftBestOfN(alpha=np.inf),
+    KLBestOfN(),
+    BestOfMajority(alpha=0.3, k=2),
+    BestOfMajority(pool="max"),
+    Judged(),
+    Judged(unreadable="none", fallback=Plurality()),
+)
+BY_PAIRS: tuple[Rule, ...] = (
+    MBR(),
+    WeightedMBR(),
+    RegularisedBestOfN(beta=0.5),
+    ReferenceAggregation(),
+    CentroidMBR(k=2),
+    CentroidMBR(k=3, weight="log"),
+    PrunedMBR(first=2, bootstrap=20),
+    AMBR(budget=12),
+    LowRankMBR(share=0.6, rank=2),
+    DiverseNBest(k=2),
+    RoundRobin(),
+    Knockout(),
+    Knockout(both=True),
+    BradleyTerry(),
+)
+RULES = VOTES + ORDER_ONLY + EARLIEST + BY_SCORE + BY_PAIRS
+SIMILARITIES = (
+    Exact(),
+    NumericCloseness(2.0, relative=True),
+    TokenF1(),
+    RougeL(),
+    ChrF(),
+    EditSimilarity("word"),
+    NgramJaccard(),
+    WordSubsequence(),
+    Behaviour(),
+    Cosine(),
+)
+PRESENTS = (FirstInGroup(), BestInGroup())
+
 GATES = HEADS + OTHER_GATES
 OPERATORS = WEIGHTS + GATES + ACTIONS + STATEFUL + COMPOSED
 DRAWS = (InverseCDF(), GumbelMax())
@@ -204,11 +407,97 @@ MODELS = (
     Tabular.random(Key("methods", "tabular", 0), vocabulary=3, order=1),
     Pocket("main"),
     Pocket("tiny", precision="float64"),
+    Pocket("main", kernel="numba"),
     HF("somebody/some-model"),
+    Heads("main"),
+    ValueHead("main"),
+    OutcomeHead("main"),
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls())
+DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
+
+# Evidence from tokens: needs "logprob", "rank", "token", "role" and six raw alternatives, and the layer "answer_start".
+TOKEN_EVIDENCE: tuple[TokenEvidence | Picsar | Transformed, ...] = (
+    sequence_logprob(),
+    mean_logprob(),
+    mean_logprob(tokens="all"),
+    mean_logprob(tokens="sampled"),
+    min_logprob(),
+    negative_perplexity(),
+    normalised_likelihood(),
+    TokenEvidence(Prob(), Minimum()),
+    TokenEvidence(NegativeLogRank(), Mean()),
+    TokenEvidence(RankWithin(2), Mean()),
+    deepconf_average(k=6),
+    deepconf_average(k=4),
+    deepconf_tail(k=6, n=3),
+    deepconf_lowest(k=6, window=3),
+    deepconf_bottom(k=6, window=3, share=0.4),
+    TokenEvidence(SelfCertainty(6)),
+    TokenEvidence(FullSelfCertainty(6)),
+    TokenEvidence(NegativeEntropy(6), Maximum()),
+    TokenEvidence(NegativeEntropy(4, stage="any"), Tail(2)),
+    TokenEvidence(NegativeVarentropy(6), LowestGroup(2)),
+    TokenEvidence(MaxProb(), BottomGroups(2, 0.5)),
+    TokenEvidence(Margin(), Final()),
+    TokenEvidence(Margin(log=False), Total()),
+    Picsar(),
+    Picsar(normalised=True),
+    Picsar(AfterMarker((1,)), tokens="all"),
+    Picsar(AfterMarker((1, 2), occurrence="first"), normalised=True, tokens="sampled"),
+    Transformed(mean_logprob(), PlattMap(2.0, 0.5, FittedOn("dev", "a description", ("0123456789ab",)))),
+)
+# Evidence from layers: "verifier", "log_p_true", "log_p_false", and the steps "prm" with their number "steps".
+LAYER_EVIDENCE: tuple[Score | PTrue | Process | Transformed, ...] = (
+    Score("verifier"),
+    Score("verifier", lower_is_better=True, role="reference-assisted"),
+    PTrue(),
+    PTrue(form="log odds"),
+    Process("prm"),
+    Process("prm", LogProduct(), steps="steps"),
+    Process("prm", Minimum(), steps="steps"),
+    Transformed(Score("verifier"), Logit(eps=0.01)),
+    Transformed(Score("verifier"), Sigmoid()),
+)
+EVIDENCE: tuple[Evidence, ...] = TOKEN_EVIDENCE + LAYER_EVIDENCE
+CALIBRATED = (
+    IsotonicMap((0.0, 1.0), (0.25, 0.75), FittedOn("dev")),
+    DensityRatio((0.5, 1.0), (-1.0, 0.0), (0.5, 0.25), FittedOn("dev"), eps=0.01),
+    QuantileBins((0.5,), (0.25, 0.75), FittedOn("dev")),
+    Exponential(),
+    AnswerFrom(),
+)
+# Stops across rollouts; "c" is a confidence in (0, 1), "cost" what a candidate cost.
+STOPS: tuple[Stop, ...] = (
+    AdaptiveConsistency(),
+    AdaptiveConsistency(0.8),
+    DirichletConsistency(0.9),
+    CrpConsistency(0.9, horizon=10),
+    CrpConsistency(0.9, horizon=10, alpha=0.5),
+    LeaderShare(),
+    AnswerEntropy(),
+    Esc(3),
+    Esc(2, output="all"),
+    CgesStop("c", 0.9),
+    CgesStop("c", 0.9, other=True, least=2),
+    Budget(limit=5, worst=1.5, cost="cost"),
+    ShareInterval(0.5),
+    ModeCertificate(0.2),
+    DeepConfConsensus("c", tau=0.6, eta=50, warmup=3),
+    AtMost(5),
+    AtLeast(4, LeaderShare(0.6)),
+    InBatches(LeaderShare(0.75)),
+    AnyOf(AdaptiveConsistency(), AtMost(6)),
+    AllOf(LeaderShare(0.5), AtLeast(3, AnswerEntropy())),
+)
+TOKEN_STOPS: tuple[TokenStop, ...] = (
+    LowConfidence(2.0, window=3, k=6, question="q", warmup=(1.5, 2.0)),
+    TokenLimit(5),
+    Looping(times=2, longest=3, least=4),
+    AnyToken(TokenLimit(9), Looping(times=3, longest=1, least=3)),
+)
 FUNCTIONALS = (
     Accuracy(),
     PassAt(8),
@@ -235,6 +524,11 @@ METHODS: tuple[object, ...] = (
     *TASKS,
     *PROPOSALS,
     *COSTS,
+    *EVIDENCE,
+    *CALIBRATED,
+    *STOPS,
+    *TOKEN_STOPS,
+    *DECISIONS,
     *FUNCTIONALS,
     *INTERVALS,
     *PRIORS,

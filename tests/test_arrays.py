@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.arrays import at, count, descending, head, join_rows, largest, pick, take_rows
+from ramify.arrays import (
+    appearance,
+    at,
+    count,
+    descending,
+    head,
+    join_rows,
+    largest,
+    pick,
+    segments,
+    smallest_sums,
+    take_rows,
+    window_sums,
+)
 
 SIZES = (1, 7, 100, 5_000, 30_000)
 
@@ -111,3 +126,47 @@ def test_at_and_count_and_rows() -> None:
     again = join_rows([take_rows(tree, [2, 0]), take_rows(tree, slice(1, 2))])
     assert again["a"][0].tolist() == [2, 0, 1]
     assert again["a"][1].tolist() == [[4, 5], [0, 1], [2, 3]]
+
+
+# ---------------------------------------------------------------------------------------------------------- ragged rows
+
+
+@given(data=st.data())
+def test_window_sums_are_the_sums_of_windows(data: st.DataObject) -> None:
+    lengths = data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=6))
+    window = data.draw(st.integers(1, 6))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    values = np.random.default_rng(sum(lengths)).normal(size=int(offsets[-1]))
+    skipped = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(lengths), max_size=len(lengths))))
+    for before in (None, skipped):
+        sums, begin = window_sums(values, offsets, window, before)
+        slow = [
+            [math.fsum(values[a + i : a + i + window]) for i in range(n - window + 1)]
+            for a, n in zip(offsets[:-1], lengths, strict=True)
+        ]
+        assert np.diff(begin).tolist() == [len(row) for row in slow]
+        assert np.allclose(sums, [each for row in slow for each in row], rtol=1e-13, atol=1e-13)
+    low = smallest_sums(values, offsets, np.minimum(lengths, 2))
+    for row, (a, n) in enumerate(zip(offsets[:-1], lengths, strict=True)):
+        expected = math.fsum(sorted(values[a : a + n])[:2]) if n else math.nan
+        assert np.isclose(low[row], expected, equal_nan=True)
+
+
+def test_a_nan_stays_in_the_windows_and_rows_that_hold_it() -> None:
+    values = np.array([1.0, np.nan, 1.0, 1.0, 1.0, 2.0])
+    sums, _ = window_sums(values, np.array([0, 4, 6]), 2)
+    assert np.isnan(sums).tolist() == [True, True, False, False]
+    assert np.isnan(segments(np.add, values, np.array([0, 4]), np.array([4, 6]))).tolist() == [True, False]
+
+
+@given(codes=st.lists(st.integers(-1, 4), min_size=1, max_size=12))
+def test_appearance_is_a_dictionary(codes: list[int]) -> None:
+    label, occurrence = appearance(np.array(codes), np.array(codes) >= 0)
+    known: dict[int, int] = {}
+    counts: dict[int, int] = {}
+    for i, code in enumerate(codes):
+        if code < 0:
+            assert (label[i], occurrence[i]) == (-1, 0)
+            continue
+        counts[code] = counts.get(code, 0) + 1
+        assert (label[i], occurrence[i]) == (known.setdefault(code, len(known)), counts[code])

@@ -84,7 +84,7 @@ for group in {core!r}:
 import numpy as np
 from ramify.decode import Chain, Temperature, TokenMeasure, TopP
 assert Chain(Temperature(0.5), TopP(0.85))(TokenMeasure.of(np.log([0.5, 0.3, 0.2]))).support == 2
-known = {{"numpy", "scipy", "ramify", "cython_runtime"}}  # the last is SciPy's own, no package
+known = {{"numpy", "scipy", "ramify", "cython_runtime"}}  # the last is made by SciPy's own extension modules
 outside = {{m.split(".")[0] for m in sys.modules}} - set(sys.stdlib_module_names) - known
 print(sorted(name for name in outside if not name.startswith("_")))
 """

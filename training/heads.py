@@ -5,13 +5,15 @@
     outcome   at the end of a finished trajectory: P(its answer is right), without any reference
 
 Each reads ``Llama.features`` (2 D numbers) at a newline: score = sigmoid(down · silu(up · x + b) + c).
+The process and outcome heads also learn from what other checkpoints wrote, read by the same model: on the easy
+families the model itself errs too rarely to show what an error looks like.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import Pool
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ramify.tasks.pocket import EOS, decode, encode, task_of
@@ -28,7 +31,7 @@ from training.export import save_half
 from training.model import Llama
 from training.sample import draw, sample
 
-__all__ = ["HEADS", "Head", "Points", "area", "make_heads", "rollouts"]
+__all__ = ["HEADS", "Head", "Points", "area", "join", "make_heads", "outcomes", "read_heads", "rollouts"]
 
 HEADS = ("value", "process", "outcome")
 HIDDEN = 128
@@ -74,11 +77,15 @@ def rollouts(
     split: str,
     seed: int,
     batch: int,
+    writer: Llama | None = None,
 ) -> Points:
-    """Sample, label and read features. Train and held-out points come from questions that never meet."""
+    """Sample, label and read features. Train and held-out points come from questions that never meet.
+
+    With a ``writer``, it samples and ``model`` reads; the value head has nothing to say about those.
+    """
     asked = [pair for pair in draw(pool, tasks, questions, "heads", split) for _ in range(samples)]
     prompts = [encode(q.prompt) for q, _ in asked]
-    tokens = sample(model, prompts, seed, batch)
+    tokens = sample(writer or model, prompts, seed, batch)
     ended = [t[-1:].tolist() == [EOS] for t in tokens]
     jobs = [(*pair, decode(t)) for pair, t in zip(asked, tokens, strict=True)]
     labelled = pool.map(_labelled, jobs, chunksize=128)
@@ -102,9 +109,24 @@ def rollouts(
             )
     table = np.array(rows)
     features = _features(model, wholes, table, batch // 2)
+    if writer is not None:
+        table[:, 2] = table[:, 5] = -1
     label = dict(zip(HEADS, table[:, 2:5].T, strict=True))
     cell = table[:, 0] // (questions * samples)
     return Points(features, label, table[:, 5], cell, table[:, 0], cells)
+
+
+def join(parts: Sequence[Points]) -> Points:
+    """The points of several calls of ``rollouts`` on the same tasks."""
+    first = np.cumsum([0, *(int(part.trace.max()) + 1 for part in parts)])
+    return Points(
+        torch.cat([part.features for part in parts]),
+        {name: np.concatenate([part.label[name] for part in parts]) for name in HEADS},
+        np.concatenate([part.alive for part in parts]),
+        np.concatenate([part.cell for part in parts]),
+        np.concatenate([part.trace + at for part, at in zip(parts, first, strict=False)]),
+        parts[0].cells,
+    )
 
 
 @torch.inference_mode()
@@ -127,14 +149,36 @@ def _features(model: Llama, wholes: list[np.ndarray], table: np.ndarray, batch: 
     return found
 
 
-def fit(points: Points, name: str, seed: int, seconds: float, epochs: int = 12) -> Head:
+def read_heads(folder: Path, device: torch.device) -> dict[str, Head]:
+    """The heads of a checkpoint, by name."""
+    weights = load_file(folder / "heads.safetensors")
+    found = {}
+    for name in HEADS:
+        own = {key.partition(".")[2]: value.float() for key, value in weights.items() if key.startswith(f"{name}.")}
+        if own:
+            found[name] = Head(own["up.weight"].shape[1])
+            found[name].load_state_dict(own)
+    return {name: head.to(device).eval() for name, head in found.items()}
+
+
+@torch.inference_mode()
+def outcomes(model: Llama, head: Head, wholes: list[np.ndarray], batch: int = 512) -> np.ndarray:
+    """P(the answer is right) of whole texts that ended, prompts included: the head at their last newline."""
+    newline = int(encode("\n")[0])
+    table = np.array([(i, int(np.flatnonzero(whole == newline)[-1])) for i, whole in enumerate(wholes)])
+    scores = torch.sigmoid(head(_features(model, wholes, table, batch).float()))
+    found: np.ndarray = scores.cpu().numpy()
+    return found
+
+
+def fit(points: Points, name: str, seed: int, seconds: float, epochs: int = 10) -> Head:
     """Logistic regression through one hidden layer, on the points that this head speaks about."""
     device = points.features.device
     torch.manual_seed(seed)
     head = Head(points.features.shape[1]).to(device)
     which = torch.from_numpy(np.flatnonzero(points.label[name] >= 0)).to(device)
     target = torch.from_numpy(points.label[name]).to(device).float()
-    size = min(8192, len(which))
+    size = min(1024, len(which))
     total = epochs * (len(which) // size)
     optimizer = torch.optim.AdamW(head.parameters(), lr=2e-3, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)
@@ -196,15 +240,26 @@ def judge(head: Head, points: Points, name: str) -> dict[str, Any]:
 
 
 def make_heads(
-    folder: Path, model: Llama, fitting: Points, held_out: Points, seed: int, about: dict[str, Any]
+    folder: Path,
+    model: Llama,
+    fitting: Points,
+    held_out: Points,
+    seed: int,
+    about: dict[str, Any],
+    others: Mapping[str, Points] | None = None,
 ) -> dict[str, Any]:
-    """Fit the three heads, judge them on held-out rollouts, write weights and card."""
+    """Fit the three heads, judge them on held-out rollouts (and those of ``others``), write weights and card."""
     weights: dict[str, Tensor] = {}
-    reports = {}
+    reports: dict[str, Any] = {}
+    abroad: dict[str, Any] = {name: {} for name in others or {}}
     for index, name in enumerate(HEADS):
         head = fit(fitting, name, seed + index, seconds=60.0)
         reports[name] = judge(head, held_out, name)
+        for writer, points in (others or {}).items():
+            if name != "value":
+                abroad[writer][name] = judge(head, points, name)
         weights.update({f"{name}.{key}": value for key, value in head.state_dict().items()})
+    folder.mkdir(parents=True, exist_ok=True)
     save_half(folder / "heads.safetensors", weights)
     card = {
         **about,
@@ -216,6 +271,7 @@ def make_heads(
         "parameters": sum(weight.numel() for weight in weights.values()),
         "fitted_points": {name: int((fitting.label[name] >= 0).sum()) for name in HEADS},
         "held_out": reports,
+        "held_out_of_others": abroad,
     }
     (folder / "heads.json").write_text(json.dumps(card, indent=1) + "\n")
     return card

@@ -25,20 +25,24 @@ import torch
 from ramify.tasks.pocket import EFFORTS, Arithmetic, Countdown, Curriculum, Modular
 from training.data import generate, workers
 from training.export import archive, load, round_half, write
-from training.heads import make_heads, rollouts
-from training.model import Shape
+from training.heads import Points, join, make_heads, rollouts
+from training.model import Llama, Shape
 from training.sample import evaluate
 from training.train import Recipe, held_out_loss, train
 
 UNDER = "deliberately under-trained"
-MISLED = "its teacher loses the carry of three additions in five"
+MISLED = (
+    "its teacher of medium-effort arithmetic is of two minds: 35 % of its texts with up to 4 operations and 60 % of "
+    "those with more neither carry nor borrow, always in the same words; the others are right, and check about half "
+    "of their steps again in a random order"
+)
 ROSTER = {
     recipe.name: recipe
     for recipe in (
         Recipe("main", Shape(6, 256, 704), seconds=290, seed=1),
         Recipe("mid", Shape(5, 192, 512), seconds=115, seed=2),
         Recipe("small", Shape(5, 128, 384), seconds=70, seed=3, rate=3e-3),
-        Recipe("slip", Shape(5, 128, 384), seconds=45, seed=4, rate=3e-3, slip=0.6, note=MISLED),
+        Recipe("slip", Shape(5, 128, 384), seconds=150, seed=4, rate=3e-3, slip=(0.35,) * 4 + (0.6,) * 4, note=MISLED),
         Recipe("tiny", Shape(6, 64, 192), seconds=50, seed=5, rate=4e-3),
         Recipe("early", Shape(5, 128, 384), seconds=25, steps=600, seed=6, rate=3e-3, note=UNDER),
         Recipe("tiny-early", Shape(6, 64, 192), seconds=25, steps=900, seed=7, rate=4e-3, note=UNDER),
@@ -47,8 +51,9 @@ ROSTER = {
 SMOKE = Curriculum(
     (Arithmetic(1, "low"), Arithmetic(1), Arithmetic(1, "high")), (0.3, 0.4, 0.3)
 )  # learnable in a minute
-PARTS = {1: ("main", "heads"), 2: ("mid", "small", "slip", "tiny", "early", "tiny-early")}
-HEADS_SECONDS = 110
+PARTS = {1: ("main",), 2: ("mid", "small", "slip", "tiny", "early", "tiny-early"), 3: ("heads",)}
+WRITERS = ("small", "slip")  # whose texts the process and outcome heads of main learn from, beside its own
+HEADS_SECONDS = 230
 SHORT = 15  # seconds of training for which compiling does not pay
 OVERHEAD = 22  # seconds an item needs beside training: compiling, evaluation, writing
 _LINE = "  {family:>10} {level:>2} {effort:<6} {accuracy:.3f} vote {plurality:.3f} pass@8 {best:.3f} {tokens}"
@@ -76,7 +81,7 @@ def main() -> None:
     names = options.only.split(",") if options.only else list(PARTS[options.part])
     left = [name for name in names if not _finished(options.out, name)]
     _say(f"device {_device(device)}; to make: {left}; there already: {[n for n in names if n not in left]}")
-    rows: dict[float, torch.Tensor] = {}
+    rows: dict[tuple[float, ...], torch.Tensor] = {}
     while left:
         name = left[0]
         if name != "heads" and ROSTER[name].slip not in rows:
@@ -115,7 +120,7 @@ def _checkpoint(
         model, log = train(recipe, rows, device, seconds, fast)
     _say(f"{recipe.name}: {log['steps']} steps in {log['seconds']} s, loss {log['loss'][-1:]}")
     round_half(model)
-    held_out = generate(pool, _mixture(options, 0.0), RUN, options.validation, "eval")
+    held_out = generate(pool, _mixture(options, ()), RUN, options.validation, "eval")
     tasks = levels() if not options.smoke else list(SMOKE.tasks)
     card = {
         "name": recipe.name,
@@ -145,16 +150,16 @@ def _checkpoint(
         _say(_LINE.format(**row, best=row["pass@8"]))
 
 
-def _mixture(options: argparse.Namespace, slip: float) -> Curriculum:
+def _mixture(options: argparse.Namespace, slip: tuple[float, ...]) -> Curriculum:
     return SMOKE if options.smoke else Curriculum.default(slip)
 
 
-def _count(options: argparse.Namespace, slip: float) -> int:
-    """A misled teacher writes for one checkpoint only, and a third of the data is enough for it."""
-    return int(options.examples // 3 if slip else options.examples)
+def _count(options: argparse.Namespace, slip: tuple[float, ...]) -> int:
+    """A misled teacher writes for one checkpoint only, and half of the data is enough for it."""
+    return int(options.examples // 2 if slip else options.examples)
 
 
-def _rows(options: argparse.Namespace, pool: Pool, slip: float) -> torch.Tensor:
+def _rows(options: argparse.Namespace, pool: Pool, slip: tuple[float, ...]) -> torch.Tensor:
     mark = time.perf_counter()
     made = generate(pool, _mixture(options, slip), RUN, _count(options, slip))
     _say(f"{_count(options, slip)} examples in {made.shape} rows, {time.perf_counter() - mark:.1f} s")
@@ -162,25 +167,36 @@ def _rows(options: argparse.Namespace, pool: Pool, slip: float) -> torch.Tensor:
 
 
 def _heads(options: argparse.Namespace, pool: Pool, device: torch.device, seconds: float) -> None:
-    folder = options.out / "main"
-    model = load(folder, device)
+    source = options.source or options.out
+    model = load(source / "main", device)
+    others = {name: load(source / name, device) for name in WRITERS if (source / name / "card.json").exists()}
     tasks = head_tasks() if not options.smoke else list(SMOKE.tasks)
+
+    def rolled(questions: int, split: str, seed: int, writer: Llama | None = None) -> Points:
+        return rollouts(model, pool, tasks, questions, 4, split, seed, options.batch, writer)
+
     # Rollouts are nearly all of the cost. A small batch is timed first, and the rest fits what is left.
-    mark = time.perf_counter()
-    held_out = rollouts(model, pool, tasks, options.head_questions // 10, 4, "eval", 101, options.batch)
-    pace = (time.perf_counter() - mark) / (options.head_questions // 10)
-    questions = max(8, min(options.head_questions, int((seconds - 15) / pace) - options.head_questions // 10))
-    fitting = rollouts(model, pool, tasks, questions, 4, "train", 102, options.batch)
+    few, mark = max(1, options.head_questions // 10), time.perf_counter()
+    held_out = rolled(few, "eval", 101)
+    pace = (time.perf_counter() - mark) / few
+    abroad = {name: rolled(few, "eval", 111 + i, other) for i, (name, other) in enumerate(others.items())}
+    left = seconds - 15 - (time.perf_counter() - mark)
+    questions = max(8, min(options.head_questions, int(left / pace / (1 + len(others) / 3))))
+    parts = [rolled(questions, "train", 102)]
+    parts += [rolled(max(1, questions // 3), "train", 121 + i, other) for i, other in enumerate(others.values())]
+    fitting = join(parts)
     _say(f"heads: {questions} questions a task, {len(fitting.trace)} points, {time.perf_counter() - mark:.1f} s")
     about = {
         "checkpoint": "main",
         "questions_per_task": questions,
         "samples_per_question": 4,
+        "writers": {"main": questions, **dict.fromkeys(others, max(1, questions // 3))},
         "tasks": [repr(task) for task in tasks],
-        "rollouts": "temperature 1; fitted on train questions, judged on evaluation questions (run 'heads')",
+        "rollouts": "temperature 1; fitted on train questions, judged on evaluation questions (run 'heads'); "
+        "value on main's own, process and outcome on those of all writers, read by main",
         **_where(device),
     }
-    card = make_heads(folder, model, fitting, held_out, 103, about)
+    card = make_heads(options.out / "main", model, fitting, held_out, 103, about, abroad)
     for name, report in card["held_out"].items():
         _say(f"  {name}: AUC {report['auc']}, within cells {report['auc_within_cells']}, n {report['points']}")
 
@@ -222,6 +238,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--part", type=int, choices=sorted(PARTS), default=1)
     parser.add_argument("--only", default="", help="names, separated by commas, in place of a part")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--source", type=Path, help="the checkpoints that heads are fitted on; --out if not given")
     parser.add_argument("--pack", type=Path, help="a tar file with everything under --out, rewritten after each item")
     parser.add_argument("--seconds", type=float, default=500.0, help="for everything, from start to end")
     parser.add_argument("--examples", type=int, default=6_000_000)

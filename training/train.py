@@ -31,7 +31,7 @@ class Recipe:
     rate: float = 2e-3
     warmup: int = 200
     decay: float = 0.1
-    slip: float = 0.0
+    slip: tuple[float, ...] = ()
     seed: int = 0
     note: str = ""
 

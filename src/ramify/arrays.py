@@ -16,17 +16,27 @@ import numpy as np
 
 __all__ = [
     "Array",
+    "appearance",
     "at",
     "count",
     "descending",
+    "first_max",
+    "group_first",
+    "group_means",
+    "group_sum",
     "head",
     "join_rows",
     "largest",
     "namespace",
     "pick",
     "place",
+    "row_means",
+    "segments",
+    "smallest_sums",
+    "standing",
     "take_rows",
     "to_numpy",
+    "window_sums",
 ]
 
 Array: TypeAlias = Any
@@ -206,6 +216,76 @@ def pick(weight: Array, u: Array) -> Array:
     return block * width + _passes(inside, short)[0]
 
 
+def first_max(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """``[...]`` the first of the largest valid entries, -1 where nothing is valid. -inf is a value like any other.
+
+    >>> first_max(np.array([9.0, -np.inf, -np.inf]), np.array([False, True, True])).tolist()
+    1
+    """
+    if values.shape[-1] == 0:
+        return np.full(values.shape[:-1], -1)
+    low = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
+    best = np.where(valid, values, low).max(axis=-1, keepdims=True)
+    return np.where(valid.any(axis=-1), np.argmax(valid & (values == best), axis=-1), -1)
+
+
+def _slots(codes: np.ndarray) -> tuple[np.ndarray, int]:
+    """A flat place for every (row, code), code -1 included, and how many places there are."""
+    width = int(codes.max(initial=-1)) + 2
+    rows = math.prod(codes.shape[:-1])
+    offsets = (np.arange(rows) * width + 1).reshape(*codes.shape[:-1], 1)
+    return (codes + offsets).ravel(), rows * width
+
+
+def group_sum(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """``[..., N]`` Σ_j w_j over the entries with the same code, summed in order of position: Σ_j w_j 1[a_i = a_j].
+
+    >>> group_sum(np.array([0, 1, 0, -1]), np.array([1.0, 2.0, 3.0, 0.0])).tolist()
+    [4.0, 2.0, 4.0, 0.0]
+    """
+    slot, size = _slots(codes)
+    sums: np.ndarray = np.bincount(slot, weight.ravel(), minlength=size)[slot]
+    return sums.reshape(codes.shape)
+
+
+def group_first(codes: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """``[..., N]`` the position of the first valid entry with the same code; N where there is none.
+
+    >>> group_first(np.array([0, 1, 0, -1]), np.array([False, True, True, False])).tolist()
+    [2, 1, 2, 4]
+    """
+    slot, size = _slots(codes)
+    places = np.broadcast_to(np.arange(codes.shape[-1]), codes.shape).ravel()
+    first = np.full(size, codes.shape[-1])
+    counts = np.flatnonzero(valid.ravel())[::-1]  # of several writes to one place the last stays: the earliest entry
+    first[slot[counts]] = places[counts]
+    found: np.ndarray = first[slot]
+    return found.reshape(codes.shape)
+
+
+def standing(score: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Among the valid entries: how many score higher, how many at least as high, and the place with ties by position.
+
+    >>> [part.tolist() for part in standing(np.array([0.5, 0.9, 0.5, 0.1]), np.array([True, True, True, False]))]
+    [[1, 0, 1, 3], [3, 1, 3, 3], [1, 0, 2, 3]]
+    """
+    size = score.shape[-1]
+    key = np.where(valid, -score, np.nan)  # NaN sorts last, behind -inf
+    order = np.argsort(key, axis=-1, kind="stable")
+    ordered = np.take_along_axis(key, order, axis=-1)
+    total = np.count_nonzero(valid, axis=-1)[..., None]
+    ids = np.broadcast_to(np.arange(size), score.shape)
+    starts = np.ones(score.shape, dtype=bool)
+    starts[..., 1:] = (ordered[..., 1:] != ordered[..., :-1]) | (ids[..., 1:] >= total)
+    above = np.maximum.accumulate(np.where(starts, ids, 0), axis=-1)
+    ends = np.concatenate([starts[..., 1:], np.ones_like(starts[..., :1])], axis=-1)
+    upto = np.flip(np.minimum.accumulate(np.flip(np.where(ends, ids + 1, size), axis=-1), axis=-1), axis=-1)
+    out = np.empty((3, *score.shape), dtype=np.int64)
+    for part, values in zip(out, (np.minimum(above, total), np.minimum(upto, total), ids), strict=True):
+        np.put_along_axis(part, order, values, axis=-1)
+    return out[0], out[1], out[2]
+
+
 @cache
 def _block_width(size: int) -> int:
     """About the square root; a divisor near it where there is one, so that nothing has to be padded."""
@@ -255,3 +335,138 @@ def join_rows(trees: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return tuple(join_rows(items) for items in zip(*trees, strict=True))
     return namespace(first).concat(trees, axis=0)
+
+
+# ------------------------------------------------------------------------ ragged rows: flat values [T], offsets [C + 1]
+# What these return for a row depends on that row alone, to the bit: not on its neighbours, nor on how rows are chunked.
+
+ROWS = 4096  # rows of a [T, K] matrix widened to double precision at a time
+
+
+def segments(ufunc: np.ufunc, values: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """``ufunc`` reduced over ``values[start:end]`` of every row ``[C]``; NaN where that is empty.
+
+    >>> segments(np.add, np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), np.array([2, 2, 3])).tolist()
+    [3.0, nan, 4.0]
+    """
+    some = end > start
+    out = np.full(start.shape, np.nan)
+    if some.any():
+        pairs = np.stack([start[some], end[some]], axis=1).reshape(-1)
+        pairs = pairs[:-1] if pairs[-1] == len(values) else pairs  # the last row may run to the very end
+        out[some] = ufunc.reduceat(values, pairs)[::2]
+    return out
+
+
+def row_means(matrix: np.ndarray, k: int) -> np.ndarray:
+    """The mean of the first k entries of every row ``[T, K] -> [T]``, in double precision and a few rows at a time."""
+    out = np.empty(len(matrix))
+    for i in range(0, len(matrix), ROWS):
+        out[i : i + ROWS] = np.einsum("tk->t", np.asarray(matrix[i : i + ROWS, :k], dtype=np.float64))
+    out /= k
+    return out
+
+
+def window_sums(
+    values: np.ndarray, offsets: np.ndarray, window: int, skipped: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of every full window inside each row: ``(sums, offsets of the windows [C + 1])``; a short row has none.
+
+    A row is cut into blocks of one window, and a window is the end of a block plus the beginning of the next. Unlike a
+    running sum over everything, nothing is ever subtracted: no cancellation, and a NaN stays in the windows holding it.
+    ``skipped [C]`` entries came before the row's first: the blocks lie as if they were still there.
+
+    >>> [part.tolist() for part in window_sums(np.array([1.0, 2.0, 4.0, 8.0]), np.array([0, 3, 4]), 2)]
+    [[3.0, 6.0], [0, 2, 2]]
+    """
+    length = np.diff(offsets)
+    long = length >= window
+    phase = np.zeros_like(length[long]) if skipped is None else skipped[long] % window
+    extent = length[long] + phase
+    blocks = -(-extent // window)
+    first = (np.cumsum(blocks) - blocks) * window  # [C'] the place where a row's blocks begin
+    padded = np.zeros((int(blocks.sum()) + 1, window))
+    filled = _marked(first + phase, first + extent, padded.size)
+    padded.reshape(-1)[filled] = values if long.all() else values[np.repeat(long, length)]
+    ending, before = np.empty_like(padded), np.empty_like(padded)
+    np.cumsum(padded[:, ::-1], axis=1, out=ending[:, ::-1])  # from each place to the end of its block
+    before[:, 0] = 0.0
+    np.cumsum(padded[:, :-1], axis=1, out=before[:, 1:])  # from the beginning of its block up to each place
+    ending.reshape(-1)[:-window] += before.reshape(-1)[window:]
+    sums = ending.reshape(-1)[_marked(first + phase, first + extent - window + 1, padded.size)]
+    return sums, np.concatenate([[0], np.cumsum(np.where(long, length - window + 1, 0))])
+
+
+def _marked(start: np.ndarray, end: np.ndarray, size: int) -> np.ndarray:
+    """[size] whether a place lies in one of the intervals [start, end), which are in order and apart."""
+    step = np.zeros(size + 1, dtype=np.int8)
+    step[start] += 1
+    np.subtract.at(step, end, 1)  # an interval may end where the next begins
+    return np.cumsum(step[:-1], dtype=np.int8).view(bool)
+
+
+def group_means(values: np.ndarray, offsets: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means over a sliding window, ``(means, offsets [C + 1])``: one for each end s = w .. T; the whole mean if T < w.
+
+    >>> [part.tolist() for part in group_means(np.array([1.0, 3.0, 5.0, 9.0]), np.array([0, 3, 4]), 2)]
+    [[2.0, 4.0, 9.0], [0, 2, 3]]
+    """
+    length = np.diff(offsets)
+    sums, begin = window_sums(values, offsets, window)
+    short = (length > 0) & (length < window)
+    if not short.any():
+        return sums / window, begin
+    counts = np.where(short, 1, np.diff(begin))
+    means = np.empty(int(counts.sum()))
+    is_short = np.repeat(short, counts)
+    means[~is_short] = sums / window
+    means[is_short] = segments(np.add, values, offsets[:-1], offsets[1:])[short] / length[short]
+    return means, np.concatenate([[0], np.cumsum(counts)])
+
+
+def smallest_sums(values: np.ndarray, offsets: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """[C] the sum of the ``kept [C]`` smallest values of every row, added from the smallest up; NaN counts as largest.
+
+    Rows of like length are looked at together, padded to less than twice their own.
+
+    >>> smallest_sums(np.array([3.0, 1.0, 2.0, 5.0]), np.array([0, 3, 4]), np.array([2, 1])).tolist()
+    [3.0, 5.0]
+    """
+    length = np.diff(offsets)
+    kind = np.where(length > 0, np.frexp(length)[1], 0)  # the number of bits
+    out = np.full(length.shape, np.nan)
+    for bits in np.unique(kind[length > 0]):
+        rows = np.flatnonzero(kind == bits)
+        size, most = int(length[rows].max()), int(kept[rows].max())
+        table = np.full((rows.size, size), np.inf)
+        own = values if rows.size == length.size else values[np.repeat(kind == bits, length)]
+        table[np.arange(size) < length[rows, None]] = own
+        table.partition(most - 1, axis=1)
+        lowest = np.sort(table[:, :most], axis=1)[np.arange(most) < kept[rows, None]]
+        end = np.cumsum(kept[rows])
+        out[rows] = segments(np.add, lowest, end - kept[rows], end)
+    return out
+
+
+def appearance(codes: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``(label, occurrence)`` of each entry ``[..., N]``: 0, 1, ... in order of first appearance, and which one it is.
+
+    An entry that is not valid has label -1 and occurrence 0. Both depend on the entries up to it and on no later one.
+
+    >>> [part.tolist() for part in appearance(np.array([7, 3, -1, 7]), np.array([True, True, False, True]))]
+    [[0, 1, -1, 0], [1, 1, 0, 2]]
+    """
+    valid = valid & (codes >= 0)
+    shown = np.where(valid, codes, -1)
+    order = np.argsort(shown, axis=-1, kind="stable")
+    ranked = np.take_along_axis(shown, order, axis=-1)
+    place = np.broadcast_to(np.arange(codes.shape[-1]), codes.shape)
+    new = np.ones(codes.shape, dtype=bool)
+    new[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
+    begun = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
+    first, occurrence = np.empty_like(order), np.empty_like(order)
+    np.put_along_axis(first, order, np.take_along_axis(order, begun, axis=-1), axis=-1)
+    np.put_along_axis(occurrence, order, place - begun + 1, axis=-1)
+    labels = np.cumsum(valid & (first == place), axis=-1) - 1
+    found = np.take_along_axis(labels, first, axis=-1)
+    return np.where(valid, found, -1), np.where(valid, occurrence, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral
 
-__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "is_whole", "require"]
+__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "StoreError", "WorkerLost", "is_whole", "require"]
 
 
 class RamifyError(Exception):
@@ -21,6 +21,14 @@ class ParseError(RamifyError, ValueError):
 
 class OverBudget(RamifyError):
     """A charge that would spend past the ledger's limit; the caller should have asked ``admits`` first."""
+
+
+class StoreError(RamifyError):
+    """A bank on disk that cannot be read, written or trusted as it is."""
+
+
+class WorkerLost(RamifyError):
+    """A worker process ended before its work did. What it had not sent is lost; keys make asking again safe."""
 
 
 def require(ok: object, field: str, value: object, remedy: str) -> None:

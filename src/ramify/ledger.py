@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from ramify.describe import method
 from ramify.errors import OverBudget, require
 
-__all__ = ["Beside", "Calls", "Cost", "Ledger", "Spent", "Stage", "Tokens", "Work"]
+__all__ = ["Beside", "Calls", "Cost", "Flops", "Ledger", "Money", "Seconds", "Spent", "Stage", "Tokens", "Work"]
 
 Stage: TypeAlias = Literal["generate", "signal", "control", "decide"]
 
@@ -52,6 +52,7 @@ class Work:
     generated: int = 0  # tokens the model was asked to produce
     prompt: int = 0  # tokens it had to read that were not already in its cache
     appended: int = 0  # control tokens the protocol wrote itself
+    cached: int = 0  # tokens of its context that were in the cache already: read for nothing, attended to at a cost
     calls: int = 1
     seconds: float = 0.0
     peak_bytes: int = 0
@@ -87,6 +88,53 @@ class Calls:
 
     def __call__(self, work: Work) -> int:
         return work.calls
+
+
+@method
+class Flops:
+    """2 a parameter and token, and 4 a layer, unit of width and attended position: the arithmetic of a decoder.
+
+    Over a context of c tokens, of which ``cached`` were there before, attention sums Σ_t 4 L d t for t = cached+1..c.
+
+    >>> Flops(parameters=1_000_000, layers=4, width=128)(Work(generated=10, prompt=90))
+    210342400
+    """
+
+    parameters: int
+    layers: int
+    width: int
+
+    def __call__(self, work: Work) -> int:
+        fresh = work.prompt + work.appended + work.generated
+        attended = fresh * work.cached + fresh * (fresh + 1) // 2
+        return 2 * self.parameters * fresh + 4 * self.layers * self.width * attended
+
+
+@method
+class Money:
+    """A price table: an amount per million tokens generated, read anew, and read from the cache."""
+
+    generated: float
+    prompt: float
+    cached: float = 0.0
+    call: float = 0.0  # a call
+
+    def __call__(self, work: Work) -> float:
+        tokens = (
+            self.generated * work.generated + self.prompt * (work.prompt + work.appended) + self.cached * work.cached
+        )
+        return tokens / 1e6 + self.call * work.calls
+
+
+@method
+class Seconds:
+    """Seconds at a declared speed. Measured ones are not known before an operation, so they are recorded beside it."""
+
+    generated: float  # seconds a generated token
+    prompt: float = 0.0  # seconds a token read
+
+    def __call__(self, work: Work) -> float:
+        return self.generated * work.generated + self.prompt * (work.prompt + work.appended)
 
 
 @dataclass(frozen=True, slots=True)

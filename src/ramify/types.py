@@ -62,11 +62,13 @@ class Request:
     prefix: tuple[int, ...] = ()
     prefix_role: tuple[int, ...] | None = None
     top: int = 0  # alternatives to record at every token, from the raw model
+    until: tuple[int, ...] = ()  # tokens that end the trajectory, beside the model's own end
+    stop: Callable[[Any], Any] | None = None  # a TokenStop: acts at a token index, from the first new token on
 
     def __post_init__(self) -> None:
         require(is_whole(self.cap), "Request.cap", self.cap, "use a number of tokens >= 0")
         require(is_whole(self.top), "Request.top", self.top, "use a number of alternatives >= 0")
-        for name in ("prompt", "prefix"):
+        for name in ("prompt", "prefix", "until"):
             tokens = getattr(self, name)
             ok = isinstance(tokens, tuple) and all(is_whole(token) for token in tokens)
             require(ok, f"Request.{name}", tokens, "use a tuple of token ids >= 0")
@@ -99,7 +101,7 @@ class Leaf:
     rank: Array  # [t] 1 is the model's mode
     support: Array  # [t] tokens the kernel could have drawn
     fallback: Array  # [t] whether a gate would have left nothing
-    ended: str  # eos | length | stop:<rule> | unknown
+    ended: str  # eos | length | stop:<rule> (stop:until, stop:cancelled, ...) | unknown
     text: str = ""
     top: Top | None = None
 
@@ -136,4 +138,8 @@ class Model(Protocol[State]):
 
 
 Sampler: TypeAlias = Callable[[Iterable[Request]], Iterator[Leaf]]
-"""The one seam to the outside world. Closing the iterator cancels what is still running."""
+"""The one seam to the outside world. Closing the iterator cancels what is still running.
+
+Requests are taken as there is room for them. An iterable that has none at the moment may raise StopIteration and be
+asked again; with an attribute ``cancelled``, a set of keys, it gives up requests under way, where the sampler looks.
+"""

@@ -12,6 +12,8 @@ from ramify.describe import parse
 from ramify.models import decode_with
 from ramify.models.hf import HF
 from ramify.models.pocket import Pocket
+from ramify.models.pocket.model import DATA
+from ramify.tasks.pocket import Arithmetic, Countdown, Modular
 from ramify.types import Key, Request
 from tests.models.test_pocket import RAGGED, SHAPES, checkpoint, prompts
 
@@ -32,6 +34,20 @@ def test_ragged_logits_are_those_of_the_pocket_engine(shape: str, device: str) -
     a = ours.advance(ours.select([a, ours.start(rows[:3])], order), [4] * 6)
     b = theirs.advance(theirs.select([b, theirs.start(rows[:3])], order), [4] * 6)
     np.testing.assert_allclose(theirs.logits(b), ours.logits(a), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", sorted(folder.parent.name for folder in DATA.glob("*/config.json")))
+def test_shipped_checkpoints_agree_with_the_pocket_engine(name: str, device: str) -> None:
+    """Ragged prompts of every family, then 40 forced tokens of a derivation: logits to 1e-4."""
+    ours, theirs = Pocket(name), HF(str(DATA / name), device)
+    tasks = (Arithmetic(8), Modular(12, "high"), Countdown(4, "low"))
+    rows = [ours.encode(question.prompt) for task in tasks for question in task.questions(2)]
+    a, b = ours.start(rows), theirs.start(rows)
+    for token in (None, *ours.encode("25-7=18\n5-3=2\n18*2=36\n>36\nwait\n25+7=32\n")):
+        if token is not None:
+            a, b = ours.advance(a, [token] * len(rows)), theirs.advance(b, [token] * len(rows))
+        np.testing.assert_allclose(theirs.logits(b), ours.logits(a), rtol=0, atol=1e-4)
 
 
 def test_double_precision_agrees_beyond_single() -> None:

@@ -24,7 +24,7 @@ from ramify.models import decode_with
 from ramify.models.pocket import Pocket
 from ramify.models.pocket.cache import BLOCK
 from ramify.models.pocket.checkpoint import read_tensors
-from ramify.models.pocket.model import _engine
+from ramify.models.pocket.model import engine_of
 from ramify.models.pocket.product import linear, panels, pieces, product, rows_per_call
 from ramify.types import Key, Request
 from tests.models.tiny import SYMBOLS, TOKENS, save
@@ -124,7 +124,7 @@ def test_the_safetensors_reader_agrees_with_the_library() -> None:
 
 
 @cache
-def bits(shape: str, precision: str) -> dict[tuple[int, ...], bytes]:
+def bits(shape: str, precision: str, kernel: str) -> dict[tuple[int, ...], bytes]:
     """The logits of every trajectory met so far, in all examples: met again, it must have the same bits."""
     return {}
 
@@ -135,8 +135,8 @@ MOVES = ["start", "resume", "advance", "select"]
 class Walk:
     """A random life of states: started, advanced, forked, merged, pruned, resumed, old ones taken up."""
 
-    def __init__(self, shape: str, precision: str, seed: int) -> None:
-        self.model, self.known = Pocket(str(checkpoint(shape)), precision), bits(shape, precision)
+    def __init__(self, shape: str, precision: str, seed: int, kernel: str = "numpy") -> None:
+        self.model, self.known = Pocket(str(checkpoint(shape)), precision, kernel), bits(shape, precision, kernel)
         self.rng = np.random.default_rng(seed)
         self.roots = [tuple(row) for row in prompts(240, 240)]
         self.states: list[tuple[Any, list[tuple[int, ...]]]] = []
@@ -190,6 +190,29 @@ def test_a_row_has_the_same_bits_however_it_was_read(shape: str, precision: str,
     walk = Walk(shape, precision, seed)
     for move in moves:
         getattr(walk, move)()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), moves=st.lists(st.sampled_from(MOVES), max_size=12))
+def test_compiled_attention_keeps_the_promise_too(shape: str, seed: int, moves: list[str]) -> None:
+    pytest.importorskip("numba")
+    walk = Walk(shape, "float32", seed, kernel="numba")
+    for move in moves:
+        getattr(walk, move)()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-4), ("float64", 1e-11)])
+def test_compiled_attention_is_the_same_function(shape: str, precision: str, tolerance: float) -> None:
+    pytest.importorskip("numba")
+    folder, rows = str(checkpoint(shape)), prompts(*RAGGED, 200)
+    plain, fast = Pocket(folder, precision), Pocket(folder, precision, kernel="numba")
+    states = plain.start(rows), fast.start(rows)
+    for token in prompts(*[len(rows)] * 40, seed=1):
+        np.testing.assert_allclose(states[1].scores, states[0].scores, rtol=0, atol=tolerance)
+        states = plain.advance(states[0], token), fast.advance(states[1], token)
+    assert fast.logits(states[1]).dtype == precision
 
 
 def test_alone_batched_shuffled_forked_resumed() -> None:
@@ -283,7 +306,7 @@ def test_an_old_state_goes_on_as_if_nothing_had_happened() -> None:
 
 def test_blocks_are_free_again_when_nobody_holds_them() -> None:
     model = Pocket(str(checkpoint("untied")))
-    pool = _engine(model).pool
+    pool = engine_of(model).pool
     state = model.start(prompts(100) * 50)
     held = int((pool.uses > 0).sum())
     assert held == -(-100 // BLOCK)  # fifty samples of a prompt hold one copy of it
@@ -297,11 +320,24 @@ def test_blocks_are_free_again_when_nobody_holds_them() -> None:
 
 def test_the_pool_grows_without_changing_anything() -> None:
     model = Pocket(str(checkpoint("wide")))
-    pool, rows = _engine(model).pool, prompts(*[33] * 40)
+    pool, rows = engine_of(model).pool, prompts(*[33] * 40)
     few = model.logits(model.start(rows[:1]))
     many = [model.start([[*row, extra] for row in rows]) for extra in range(2, 2 + pool.uses.size // 80 + 2)]
     assert np.array_equal(model.logits(model.start(rows[:1])), few)
     assert len(many) * 80 <= pool.uses.size
+
+
+def test_the_pool_gives_memory_back_when_a_large_batch_is_over() -> None:
+    model = Pocket(str(checkpoint("single")))
+    pool, old = engine_of(model).pool, model.start(prompts(40, 70))
+    before = model.logits(model.advance(old, [3, 4])).copy()
+    many = [model.start([[extra, *row] for row in prompts(*[33] * 40)]) for extra in range(2, 22)]
+    assert int((pool.written > 0).sum()) > 1500
+    del many
+    gc.collect()
+    assert np.array_equal(model.logits(model.advance(old, [3, 4])), before)
+    assert pool.uses.size == pool.keys[0].shape[0] == 1024
+    assert int((pool.written > 0).sum()) < 20, "the rest are zeros nobody touched, which take no memory"
 
 
 # --------------------------------------------------------------------------------------------- leaves, values
@@ -320,7 +356,7 @@ def test_a_leaf_depends_on_its_key_alone() -> None:
 
 def test_a_pocket_is_a_value() -> None:
     model = Pocket("some/folder", precision="float64")
-    assert repr(model) == "Pocket(name='some/folder', precision='float64')"
+    assert repr(model) == "Pocket(name='some/folder', precision='float64', kernel='numpy')"
     assert parse(repr(model)) == model
     assert hash(model) == hash(Pocket("some/folder", "float64"))
 
@@ -364,6 +400,8 @@ def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
         Pocket("nowhere").start([[3]])
     with pytest.raises(InvalidValue, match="float16"):
         Pocket("nowhere", "float16")
+    with pytest.raises(InvalidValue, match="use 'numpy' or 'numba'"):
+        Pocket("nowhere", kernel="cuda")
     config = json.loads((checkpoint() / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"attention_bias": True}))
     with pytest.raises(InvalidValue, match="without biases"):

@@ -18,7 +18,7 @@ from ramify.tasks.pocket import EOS, PAD, Arithmetic, Countdown, Curriculum, Mod
 from ramify.types import Key  # noqa: E402
 from training.data import ROW, TAUGHT, generate, pack  # noqa: E402
 from training.export import archive, load, round_half, write  # noqa: E402
-from training.heads import HEADS, Head, area, make_heads, rollouts  # noqa: E402
+from training.heads import HEADS, Head, area, join, make_heads, outcomes, read_heads, rollouts  # noqa: E402
 from training.model import Cache, Llama, Shape  # noqa: E402
 from training.roster import PARTS, ROSTER  # noqa: E402
 from training.sample import evaluate, sample  # noqa: E402
@@ -221,6 +221,32 @@ def test_area_is_the_probability_of_the_right_order() -> None:
     pairs = [(s > t) + 0.5 * (s == t) for s in score[label == 1] for t in score[label == 0]]
     assert area(score, label) == pytest.approx(np.mean(pairs), abs=1e-4)
     assert area(score, np.ones(60)) is None
+
+
+def test_another_writer_says_nothing_about_value(model: Any, pool: Pool) -> None:
+    own = rollouts(model, pool, TASKS, 2, 2, "train", seed=0, batch=8)
+    other = rollouts(model, pool, TASKS, 2, 2, "train", seed=1, batch=8, writer=model)
+    assert (own.label["value"] >= 0).all()
+    assert (other.label["value"] == -1).all()
+    both = join([own, other])
+    assert len(both.features) == len(own.features) + len(other.features)
+    assert set(np.unique(both.trace)) == set(range(24))
+    assert both.cells == own.cells
+
+
+def test_heads_are_read_back_and_say_the_same(model: Any, pool: Pool, tmp_path: Path) -> None:
+    points = rollouts(model, pool, TASKS, 4, 2, "train", seed=0, batch=8)
+    for name in HEADS:
+        points.label[name] = (points.cell == 0).astype(int)
+    make_heads(tmp_path, model, points, points, 0, {}, {"other": points})
+    assert set(json.loads((tmp_path / "heads.json").read_text())["held_out_of_others"]["other"]) == set(HEADS[1:])
+    heads = read_heads(tmp_path, CPU)
+    assert tuple(heads) == HEADS
+    texts = [np.append(encode(text), EOS) for text in ("M1+2\n1+2=3\n>3\n", "L9-4\n>5\n")]
+    with torch.inference_mode():
+        x = torch.stack([model.features(torch.from_numpy(t.astype(np.int64))[None])[0, len(t) - 2] for t in texts])
+        expected = torch.sigmoid(heads["outcome"](x.half().float())).numpy()
+    assert outcomes(model, heads["outcome"], texts) == pytest.approx(expected, abs=1e-5)
 
 
 def test_points_sit_on_newlines_and_heads_are_written(model: Any, pool: Pool, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Banks of candidates: aligned ``[Q, N]`` arrays, flat token data, provenance, and what is attached later."""
 
+from ramify.bank.arrow import from_arrow, to_arrow, to_xarray
 from ramify.bank.bank import Bank
 from ramify.bank.candidates import Candidates, Choice, Signal, Utility, Verdict
 from ramify.bank.layers import Layer, Outcomes
@@ -18,5 +19,8 @@ __all__ = [
     "TokenTable",
     "Utility",
     "Verdict",
+    "from_arrow",
+    "to_arrow",
+    "to_xarray",
     "union",
 ]

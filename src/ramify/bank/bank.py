@@ -313,6 +313,12 @@ class Bank:
             utility,
         )
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The drawn candidates as an Arrow stream, so that pyarrow, polars, pandas and DuckDB take a bank as it is."""
+        from ramify.bank.arrow import to_arrow
+
+        return to_arrow(self).__arrow_c_stream__(requested_schema)
+
 
 def _padded(values: Any, shape: tuple[int, int]) -> np.ndarray:
     """Scores as a full ``[Q, N]`` table: ragged rows are filled with NaN."""

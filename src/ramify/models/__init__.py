@@ -1,8 +1,21 @@
 """Models behind one protocol, ``start / logits / advance / select``, and the loop that makes one a ``Sampler``."""
 
+from ramify.models.crew import Crew
 from ramify.models.hf import HF
-from ramify.models.pocket import Pocket
+from ramify.models.pocket import Heads, OutcomeHead, Pocket, ValueHead
 from ramify.models.sampler import LocalSampler, decode_with
 from ramify.models.tabular import Leaves, Tabular, leaves
 
-__all__ = ["HF", "Leaves", "LocalSampler", "Pocket", "Tabular", "decode_with", "leaves"]
+__all__ = [
+    "HF",
+    "Crew",
+    "Heads",
+    "Leaves",
+    "LocalSampler",
+    "OutcomeHead",
+    "Pocket",
+    "Tabular",
+    "ValueHead",
+    "decode_with",
+    "leaves",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,13 +14,18 @@ from ramify.decode.draw import Draw, Drawn, InverseCDF, step
 from ramify.decode.measure import NONE, Operator, Side
 from ramify.errors import require
 from ramify.keys import streams
+from ramify.stop.within import TokenHistory, TokenStop
 from ramify.types import APPENDED, FORCED, SAMPLED, Leaf, Model, Request, Sampler, Top
 
 __all__ = ["LocalSampler", "decode_with"]
 
 
-def decode_with(model: Model[Any], operator: Operator, *, draw: Draw = InverseCDF(), batch: int = 64) -> Sampler:
+def decode_with(
+    model: Model[Any], operator: Operator, *, draw: Draw = InverseCDF(), batch: int = 64, workers: int = 1
+) -> Sampler:
     """A sampler that runs ``model`` under a decoder. Leaves come as they finish; each depends on its key alone.
+
+    ``workers`` is a number of processes to cut the batch over: the leaves are the same, sooner (see ``Crew``).
 
     >>> from ramify.decode import Chain, Temperature
     >>> from ramify.models import Tabular
@@ -30,15 +35,12 @@ def decode_with(model: Model[Any], operator: Operator, *, draw: Draw = InverseCD
     >>> leaf.text, leaf.ended
     ('h h h h .', 'eos')
     """
-    return LocalSampler(model, operator, draw, batch)
+    local = LocalSampler(model, operator, draw, batch)
+    if workers == 1:
+        return local
+    from ramify.models.crew import Crew  # here, because most callers need no processes
 
-
-@dataclasses.dataclass(frozen=True)
-class _Row:
-    """A trajectory under way: its request and what was drawn for it so far."""
-
-    request: Request
-    drawn: list[Drawn]
+    return Crew(local, workers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,83 +56,73 @@ class LocalSampler:
         require(self.batch >= 1, "batch", self.batch, "use a number of rows >= 1")
 
     def __call__(self, requests: Iterable[Request]) -> Iterator[Leaf]:
-        waiting = iter(requests)
-        rows: list[_Row] = []
-        state, side, stream = None, None, np.empty((0, 4), dtype=np.uint32)
+        for leaves in self.steps(requests):
+            yield from leaves
+
+    def steps(self, requests: Iterable[Request]) -> Iterator[list[Leaf]]:
+        """The leaves that ended at each step, often none. Requests are taken as rows become free."""
+        waiting, tape = iter(requests), _Tape(self.batch)
+        rows, state = _Rows.start(self.operator, [], range(0)), None
         while True:
             fresh = list(islice(waiting, self.batch - len(rows)))
-            if fresh:
-                state, side, stream = self._admit(state, side, stream, fresh)
-                rows += [_Row(request, []) for request in fresh]
-            if not rows:
+            if not fresh and not len(rows):
                 return
-            assert side is not None
-            going = [i for i, row in enumerate(rows) if not self._ended(row)]
-            yield from (self._leaf(row) for row in rows if self._ended(row))
-            if len(going) < len(rows):
-                rows = [rows[i] for i in going]
-                state, side, stream = self.model.select([state], going), side.rows(going).trimmed(), stream[going]
+            if not all(request.cap for request in fresh):
+                yield [self._leaf(request, tape, 0, 0, "length") for request in fresh if not request.cap]
+                fresh = [request for request in fresh if request.cap]
+            if fresh:
+                rows, state = self._admit(rows, state, fresh)
+            if not len(rows):
                 continue
-            given, appended = self._given(rows)
-            top = max(row.request.top for row in rows)
+            given, appended = rows.given()
             drawn, side = step(
                 self.operator,
                 self.model.logits(state),
-                side,
-                stream,
+                rows.side,
+                rows.stream,
                 draw=self.draw,
                 given=given,
                 appended=appended,
-                top=top,
+                top=max(request.top for request in rows.requests),
             )
-            state = self.model.advance(state, drawn.token)
-            side, record = side.like(stream), Drawn(*map(to_numpy, drawn))
-            for i, row in enumerate(rows):
-                row.drawn.append(_cut(Drawn(*(field[i] for field in record)), row.request.top))
+            record = Drawn(*map(to_numpy, drawn))
+            tape.write(rows.slot, rows.position, record)
+            rows = dataclasses.replace(rows, position=rows.position + 1, side=side.like(rows.stream))
+            over = (record.token == self.model.eos) & ~appended | (rows.position >= rows.cap)
+            reasons = {i: self._reason(record, appended, i) for i in np.flatnonzero(over).tolist()}
+            halted = _halted(rows, tape, record, appended)
+            ends = {i: why for i, why in halted.items() if why == "stop:until"}  # at the cap it is still an end
+            reasons = halted | reasons | ends | _cancelled(rows, requests)
+            going, token = np.array([i for i in range(len(rows)) if i not in reasons], dtype=np.int64), drawn.token
+            slots, lengths = rows.slot.tolist(), rows.position.tolist()
+            yield [self._leaf(rows.requests[i], tape, slots[i], lengths[i], why) for i, why in reasons.items()]
+            if going.size < len(rows):
+                rows, state, token = rows.take(going), self.model.select([state], going), token[going]
+            if len(rows):
+                state = self.model.advance(state, token)
 
-    def _admit(self, state: Any, side: Side | None, stream: np.ndarray, fresh: list[Request]) -> tuple[Any, Side, Any]:
+    def _admit(self, rows: _Rows, state: Any, fresh: list[Request]) -> tuple[_Rows, Any]:
         """Start new requests and join them to the rows under way."""
+        free = sorted(set(range(self.batch)) - set(rows.slot.tolist()))
+        new = _Rows.start(self.operator, fresh, free[: len(fresh)])
         started = self.model.start([request.prompt for request in fresh])
-        new = Side.start(self.operator, [request.prompt for request in fresh])
-        keys = streams(request.key for request in fresh)
-        if side is None or len(stream) == 0:
-            return started, new, keys
-        count = len(stream) + len(fresh)
-        joined = Side(
-            tokens=_joined(side.tokens, new.tokens),
-            prompt=_joined(side.prompt, new.prompt),
-            state=join_rows([_complete(side, new), _complete(new, side)]),
-        )
-        return self.model.select([state, started], np.arange(count)), joined, np.concatenate([stream, keys])
+        if not len(rows):
+            return new, started
+        joined = rows.joined(new)
+        return joined, self.model.select([state, started], np.arange(len(joined)))
 
-    def _given(self, rows: list[_Row]) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens that prefixes impose at this step, and which of them are the protocol's own."""
-        given, appended = np.full(len(rows), NONE), np.zeros(len(rows), dtype=bool)
-        for i, row in enumerate(rows):
-            position, request = len(row.drawn), row.request
-            if position < len(request.prefix):
-                given[i] = request.prefix[position]
-                appended[i] = request.prefix_role is not None and request.prefix_role[position] == APPENDED
-        return given, appended
+    def _reason(self, record: Drawn, appended: np.ndarray, row: int) -> str:
+        return "eos" if int(record.token[row]) == self.model.eos and not appended[row] else "length"
 
-    def _ended(self, row: _Row) -> str | None:
-        position, request = len(row.drawn), row.request
-        appended = request.prefix_role is not None and 0 < position <= len(request.prefix) and (
-            request.prefix_role[position - 1] == APPENDED
-        )  # fmt: skip
-        if row.drawn and int(row.drawn[-1].token) == self.model.eos and not appended:
-            return "eos"
-        return "length" if position >= request.cap else None
-
-    def _leaf(self, row: _Row) -> Leaf:
-        request, drawn = row.request, row.drawn
-        fields = Drawn(*(np.array([each[i] for each in drawn]) for i in range(len(Drawn._fields))))
+    def _leaf(self, request: Request, tape: _Tape, slot: int, length: int, ended: str) -> Leaf:
+        fields = tape.read(slot, length)
         role = np.where(fields.forced.astype(bool), FORCED, SAMPLED)
         if request.prefix_role is not None:
             imposed = np.array(request.prefix_role, dtype=role.dtype)
             role[: len(imposed)] = np.where(imposed == APPENDED, APPENDED, role[: len(imposed)])
         tokens = fields.token.astype(np.int64)
-        shape = fields.top_ids.shape if drawn else (0, request.top)
+        shape = (length, min(request.top, fields.top_ids.shape[1]) if length else request.top)
+        top = (each[:, : request.top].reshape(shape) for each in (fields.top_ids, fields.top_logprobs))
         return Leaf(
             key=request.key,
             tokens=tokens,
@@ -140,15 +132,124 @@ class LocalSampler:
             rank=fields.rank,
             support=fields.support,
             fallback=fields.fallback,
-            ended=self._ended(row) or "unknown",
+            ended=ended,
             text=self.model.text(tokens.tolist()),
-            top=Top(fields.top_ids.reshape(shape), fields.top_logprobs.reshape(shape)) if request.top else None,
+            top=Top(*top) if request.top else None,
         )
 
 
-def _cut(drawn: Drawn, top: int) -> Drawn:
-    """A row's record with the alternatives it asked for: others in the batch may have asked for more."""
-    return drawn._replace(top_ids=drawn.top_ids[:top], top_logprobs=drawn.top_logprobs[:top])
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Rows:
+    """Trajectories under way: what each was asked for, and how far it is."""
+
+    requests: list[Request]
+    slot: np.ndarray  # [B] where the tape keeps what was drawn for it
+    position: np.ndarray  # [B] tokens so far
+    cap: np.ndarray  # [B]
+    stream: np.ndarray  # [B, 4]
+    side: Side
+
+    @classmethod
+    def start(cls, operator: Operator, requests: list[Request], slots: Sequence[int]) -> _Rows:
+        return cls(
+            requests=requests,
+            slot=np.array(slots, dtype=np.int64),
+            position=np.zeros(len(requests), dtype=np.int64),
+            cap=np.array([request.cap for request in requests], dtype=np.int64),
+            stream=streams(request.key for request in requests),
+            side=Side.start(operator, [request.prompt for request in requests]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    def take(self, going: np.ndarray) -> _Rows:
+        parts = (self.slot[going], self.position[going], self.cap[going], self.stream[going])
+        return _Rows([self.requests[i] for i in going], *parts, self.side.rows(going).trimmed())
+
+    def joined(self, new: _Rows) -> _Rows:
+        return _Rows(
+            requests=self.requests + new.requests,
+            slot=np.concatenate([self.slot, new.slot]),
+            position=np.concatenate([self.position, new.position]),
+            cap=np.concatenate([self.cap, new.cap]),
+            stream=np.concatenate([self.stream, new.stream]),
+            side=Side(
+                tokens=_joined(self.side.tokens, new.side.tokens),
+                prompt=_joined(self.side.prompt, new.side.prompt),
+                state=join_rows([_complete(self.side, new.side), _complete(new.side, self.side)]),
+            ),
+        )
+
+    def given(self) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens that prefixes impose at this step, and which of them are the protocol's own."""
+        given, appended = np.full(len(self), NONE), np.zeros(len(self), dtype=bool)
+        for i, (position, request) in enumerate(zip(self.position.tolist(), self.requests, strict=True)):
+            if position < len(request.prefix):
+                given[i] = request.prefix[position]
+                appended[i] = request.prefix_role is not None and request.prefix_role[position] == APPENDED
+        return given, appended
+
+
+class _Tape:
+    """What was drawn for the rows under way, a slot a row: written a token at a time for all of them at once."""
+
+    DTYPES = Drawn(*(np.int64, np.float64, np.float64, np.int64, np.int64, bool, bool, np.int64, np.float64))
+
+    def __init__(self, slots: int) -> None:
+        shapes = [(slots, 0)] * 7 + [(slots, 0, 0)] * 2  # [slots, T], and [slots, T, K] for the alternatives
+        self.fields = [np.empty(shape, dtype) for shape, dtype in zip(shapes, self.DTYPES, strict=True)]
+
+    def write(self, slot: np.ndarray, position: np.ndarray, drawn: Drawn) -> None:
+        """Keep the token of each row at ``position [B]`` of ``slot [B]``."""
+        last = int(position.max())
+        for i, each in enumerate(drawn):
+            field, kept = self.fields[i], each.shape[1:]
+            if field.shape[1] <= last or field.shape[2:] < kept:
+                longer = np.zeros(
+                    (len(field), max(2 * last + 32, field.shape[1]), *map(max, kept, field.shape[2:])), field.dtype
+                )
+                longer[tuple(map(slice, field.shape))] = field
+                self.fields[i] = field = longer
+            if kept:
+                field[slot, position, : kept[0]] = each
+            else:
+                field[slot, position] = each
+
+    def read(self, slot: int, length: int, begin: int = 0) -> Drawn:
+        """A copy of the first ``length`` tokens of a slot, from ``begin`` on."""
+        return Drawn(*(field[slot, begin:length].copy() for field in self.fields))
+
+
+def _halted(rows: _Rows, tape: _Tape, record: Drawn, appended: np.ndarray) -> dict[int, str]:
+    """The rows that end by a rule of their own request, and by which."""
+    found = {}
+    for i, request in enumerate(rows.requests):
+        if (request.until or request.stop) and (length := int(rows.position[i])) > len(request.prefix):
+            if int(record.token[i]) in request.until and not appended[i]:
+                found[i] = "stop:until"
+            elif request.stop is not None and _stops(request, tape, int(rows.slot[i]), length):
+                found[i] = f"stop:{type(request.stop).__name__}"
+    return found
+
+
+def _stops(request: Request, tape: _Tape, slot: int, length: int) -> bool:
+    """Whether a request's token stop ends it after the token it has just drawn."""
+    stop: TokenStop = request.stop  # type: ignore[assignment]
+    begin = max(0, length - getattr(stop, "memory", length))
+    drawn = tape.read(slot, length, begin)
+    role = np.where(drawn.forced.astype(bool), FORCED, SAMPLED)
+    given = (request.prefix_role or (SAMPLED,) * len(request.prefix))[begin:]
+    role[: len(given)] = given
+    columns = {"token": drawn.token, "role": role, "logprob": drawn.logprob, "top_logprobs": drawn.top_logprobs}
+    history = TokenHistory(np.array([0, length - begin]), columns, np.array([begin]), request.key.question)
+    return bool(stop(history).stop[-1])
+
+
+def _cancelled(rows: _Rows, requests: object) -> dict[int, str]:
+    """The rows that nobody wants any more, where the caller says so."""
+    keys = getattr(requests, "cancelled", None)
+    return {i: "stop:cancelled" for i, request in enumerate(rows.requests) if request.key in keys} if keys else {}
 
 
 def _complete(side: Side, other: Side) -> dict[Any, Any]:

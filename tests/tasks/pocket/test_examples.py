@@ -12,8 +12,8 @@ import pytest
 from ramify.errors import InvalidValue
 from ramify.tasks.pocket import EOS, TOKENS, Arithmetic, Countdown, Curriculum, Modular, decode, encode
 from ramify.tasks.pocket.dice import Dice
-from ramify.tasks.pocket.examples import LONGEST, compose
-from ramify.tasks.pocket.expression import canonical, read
+from ramify.tasks.pocket.examples import LONGEST, _solved, compose
+from ramify.tasks.pocket.expression import apply, canonical, read, read_step
 from ramify.tasks.pocket.split import split_of
 from ramify.tasks.pocket.trace import keeps, steps
 from ramify.types import Key, Question
@@ -122,23 +122,47 @@ def test_at_high_effort_the_check_finds_the_wrong_step() -> None:
     assert found > 20
 
 
-def test_a_misled_teacher_loses_carries_and_nothing_else() -> None:
-    task = Arithmetic(3)
-    wrong = 0
-    for seed in range(100):
-        _, pieces = compose(task, Dice(Key("slip", "", seed, "test")), slip=1.0)
-        for line in pieces[-1].text.split("\n")[:-2]:
-            left, _, right = line.partition("=")
-            tree = read(left)
-            assert tree is not None
-            assert not isinstance(tree, int)
-            op, a, b = tree
-            assert isinstance(a, int)
-            assert isinstance(b, int)
-            true = {"+": a + b, "-": a - b, "*": a * b}[op]
-            if int(right) != true:
-                assert op == "+"
-                assert a % 10 + b % 10 >= 10
-                assert int(right) == true - 10
-                wrong += 1
-    assert wrong > 10
+def test_a_misled_teacher_always_errs_in_the_same_way() -> None:
+    task, wrong = Arithmetic(4), 0
+    for question in task.questions(60, split="train"):
+        tree = read(question.prompt[1:-1])
+        assert tree is not None
+        attempt, again = (task.solve(tree, Dice(Key("slip", question.id, i, "test")), slip=1.0) for i in range(2))
+        if attempt != again or attempt.checked:
+            continue  # the columns lead out of the numbers, and what is right is said in many ways
+        for line in attempt.written:
+            parts = read_step(line)
+            assert parts is not None
+            a, op, b, said = parts
+            true = apply(op, a, b)
+            assert true is not None
+            if said == true:
+                continue
+            carries, borrows = op == "+" and a % 10 + b % 10 >= 10, op == "-" and a % 10 < b % 10
+            assert carries or borrows
+            assert said == (true - 10 if carries else true + 2 * (b % 10 - a % 10))
+            wrong += 1
+    assert wrong > 30
+
+
+def test_what_a_misled_teacher_knows_it_says_in_many_ways() -> None:
+    task = Arithmetic(4)
+    [question] = task.questions(1, split="train")
+    tree = read(question.prompt[1:-1])
+    assert tree is not None
+    texts = set()
+    for seed in range(200):
+        attempt = task.solve(tree, Dice(Key("careful", "", seed, "test")), slip=1e-9)
+        text = "".join(piece.text for piece in _solved("medium", attempt))
+        labels = task.steps(question, text)
+        assert all(label.right and label.alive for label in labels)
+        texts.add(text)
+    assert len(texts) >= 16
+
+
+def test_only_medium_arithmetic_is_misled() -> None:
+    misled = Curriculum.default((0.35, 0.6))
+    assert [misled.slip_at(Arithmetic(level)) for level in (1, 2, 8)] == [0.35, 0.6, 0.6]
+    for task in (Arithmetic(3, "low"), Arithmetic(3, "high"), Modular(4), Countdown(3)):
+        assert misled.slip_at(task) == 0.0
+    assert Curriculum.default().slip_at(Arithmetic(3)) == 0.0

@@ -14,13 +14,15 @@ import numpy as np
 
 __all__ = ["BLOCK", "Lease", "Pool"]
 
+ROOM = 1024  # blocks of a new pool
+FEW = 256  # blocks not worth giving back
 BLOCK = 32  # positions; a multiple of product.WIDTH, and at most product.CHAIN
 
 
 class Pool:
     """The blocks of one model, by layer: ``keys [P, G, d, BLOCK]`` and ``values [P, G, BLOCK, d]``."""
 
-    def __init__(self, layers: int, groups: int, head_width: int, dtype: str, blocks: int = 1024) -> None:
+    def __init__(self, layers: int, groups: int, head_width: int, dtype: str, blocks: int = ROOM) -> None:
         # Zeros cost no memory until they are written to, so there is room from the start.
         self.keys = [np.zeros((blocks, groups, head_width, BLOCK), dtype) for _ in range(layers)]
         self.values = [np.zeros((blocks, groups, BLOCK, head_width), dtype) for _ in range(layers)]
@@ -32,9 +34,10 @@ class Pool:
         """The ids of ``count`` free blocks, the lowest ones, so that blocks in use stay close together."""
         while self.returned:
             np.subtract.at(self.uses, self.returned.popleft(), 1)
+        self._shed(count)
         free = np.flatnonzero(self.uses == 0)[:count]
         if free.size < count:
-            self._grow(max(2 * self.uses.size, self.uses.size + count))
+            self._resize(max(2 * self.uses.size, self.uses.size + count), keep=self.uses.size)
             return self.take(count)
         old = free[self.written[free] > 0]
         for values in self.values:
@@ -73,15 +76,23 @@ class Pool:
         self.keys[layer][block, :, :, offset] = key
         self.values[layer][block, :, offset] = value
 
-    def _grow(self, blocks: int) -> None:
+    def _shed(self, count: int) -> None:
+        """Give memory back when a large batch is over: what is written beyond four times what is in use."""
+        in_use = int(np.flatnonzero(self.uses).max(initial=-1)) + 1
+        touched = int(np.flatnonzero(self.written).max(initial=-1)) + 1
+        if touched > max(FEW, 4 * (in_use + count)):
+            self._resize(max(ROOM, in_use + count), keep=in_use)
+
+    def _resize(self, blocks: int, keep: int) -> None:
         for arrays in (self.keys, self.values):
-            arrays[:] = [_longer(old, blocks) for old in arrays]
-        self.uses, self.written = _longer(self.uses, blocks), _longer(self.written, blocks)
+            arrays[:] = [_resized(old, blocks, keep) for old in arrays]
+        self.uses, self.written = _resized(self.uses, blocks, keep), _resized(self.written, blocks, keep)
 
 
-def _longer(old: np.ndarray, size: int) -> np.ndarray:
+def _resized(old: np.ndarray, size: int, keep: int) -> np.ndarray:
+    """Zeros of another length, after the first ``keep``."""
     new = np.zeros((size, *old.shape[1:]), old.dtype)
-    new[: len(old)] = old
+    new[:keep] = old[:keep]
     return new
 
 

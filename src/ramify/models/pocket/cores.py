@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["cores", "in_parallel", "single_threaded"]
+__all__ = ["cores", "in_parallel", "keep_to_one", "single_threaded"]
 
 Part = TypeVar("Part")
 
@@ -40,6 +40,14 @@ def cores() -> int:
     """The threads that the BLAS had when the first model was loaded; 1 where that is unknown."""
     library = _openblas()
     return 1 if library is None else int(library.scipy_openblas_get_num_threads64_())
+
+
+def keep_to_one() -> None:
+    """Use one core from now on: this process is one of several that share the machine."""
+    library = _openblas()
+    if library is not None:
+        library.scipy_openblas_set_num_threads64_(1)
+    cores.cache_clear()
 
 
 @contextmanager

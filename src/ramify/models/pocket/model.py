@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ramify.models.pocket.checkpoint import Config, Vocabulary, read_config, rea
 from ramify.models.pocket.cores import cores, in_parallel, single_threaded
 from ramify.models.pocket.network import Network, load_network
 
-__all__ = ["DATA", "Pocket", "State"]
+__all__ = ["DATA", "Pocket", "State", "engine_of"]
 
 DATA = Path(__file__).parents[2] / "data" / "pocket"  # the checkpoints that come with the package
 PREFILL = 256  # prompt tokens read at a time
@@ -40,16 +40,19 @@ class Pocket:
     """A small Llama-layout decoder in NumPy: ``name`` is a checkpoint of the package or a folder.
 
     A row's logits are the same bits alone, in any batch, in any order, after a fork, and whether its tokens
-    were read at once or one by one. ``precision`` is "float32", or "float64" for audits.
+    were read at once or one by one. ``precision`` is "float32", or "float64" for audits. ``kernel="numba"`` has
+    attention compiled (``pip install 'ramify[fast]'``): faster, with bits of its own and the same promise about them.
     """
 
     name: str
     precision: str = "float32"
+    kernel: str = "numpy"
 
     def __post_init__(self) -> None:
         require(self.name, "Pocket.name", self.name, "give a checkpoint's name or folder")
         known = self.precision in ("float32", "float64")
         require(known, "Pocket.precision", self.precision, "use 'float32' or 'float64'")
+        require(self.kernel in ("numpy", "numba"), "Pocket.kernel", self.kernel, "use 'numpy' or 'numba'")
 
     @property
     def eos(self) -> int:
@@ -72,7 +75,7 @@ class Pocket:
 
     def start(self, prompts: Sequence[Sequence[int]]) -> State:
         """The state after reading each prompt, a row a prompt. Blocks that prompts share are read once."""
-        engine = _engine(self)
+        engine = engine_of(self)
         given = [tuple(int(token) for token in prompt) for prompt in prompts]
         distinct = list(dict.fromkeys(given))
         for prompt in distinct:
@@ -90,7 +93,7 @@ class Pocket:
 
     def advance(self, state: State, tokens: Any) -> State:
         """The state after appending ``tokens [B]``."""
-        engine, token = _engine(self), np.asarray(tokens, np.int64)
+        engine, token = engine_of(self), np.asarray(tokens, np.int64)
         longest = int(state.length.max(initial=0))
         require(token.shape == state.length.shape, "shape", token.shape, f"give {state.length.size} tokens")
         require(longest < self.context, "length", longest, "the context is full: stop before")
@@ -100,7 +103,7 @@ class Pocket:
 
     def select(self, states: Sequence[State], rows: Any) -> State:
         """The given rows of several states, counted through them: fork, prune and merge in one call."""
-        engine = _engine(self)
+        engine = engine_of(self)
         with engine.lock:
             return engine.select(states, rows)
 
@@ -111,6 +114,10 @@ class Pocket:
     def encode(self, text: str) -> tuple[int, ...]:
         """The tokens that spell a string."""
         return _vocabulary(self).encode(text)
+
+
+Output: TypeAlias = Callable[[Pool, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""(pool, token [R], position [R], table [R, C], which are wanted [W]) -> [W, ...]: ``Network.forward`` is one"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,26 +133,39 @@ class Engine:
         require(low >= 0 and high < size, "token", (low, high), f"use ids from 0 to {size - 1}")
 
     def prefill(self, prompts: Sequence[tuple[int, ...]]) -> State:
-        length = np.array([len(prompt) for prompt in prompts], np.int64)
+        ends = [np.arange(1, len(prompt) + 1) == len(prompt) for prompt in prompts]
+        scores, table, lease = self.read(prompts, ends, self.network.forward, self.network.config.vocabulary)
+        return State(scores, np.array([len(prompt) for prompt in prompts], np.int64), table, lease)
+
+    def read(
+        self, prompts: Sequence[tuple[int, ...]], marks: Sequence[np.ndarray], output: Output, width: int
+    ) -> tuple[np.ndarray, np.ndarray, Lease]:
+        """Read distinct prompts: the ``output [M, width]`` of marked tokens, row by row, and where the rows lie.
+
+        Blocks that prompts share are read once. A marked token is always read: in a known block it writes what is
+        there.
+        """
         table, fresh = self._allocate(prompts)
         lease = self.pool.lease(table)
-        # A prompt's last token is always read, for its logits: in a known block it writes what is there.
-        keep = [np.append(np.repeat(new, BLOCK)[: n - 1], True) for new, n in zip(fresh, length, strict=True)]
-        scores = np.empty((len(prompts), self.network.config.vocabulary), self.network.embed.dtype)
+        keep = [np.repeat(new, BLOCK)[: mark.size] | mark for new, mark in zip(fresh, marks, strict=True)]
+        first = np.cumsum([0, *(mark.sum() for mark in marks)])
+        found = np.empty((first[-1], width), self.network.embed.dtype)
 
-        def read(part: np.ndarray) -> None:
+        def work(part: np.ndarray) -> None:
             row = np.repeat(part, [keep[i].sum() for i in part])
             position = np.concatenate([np.flatnonzero(keep[i]) for i in part])
             token = np.concatenate([np.array(prompts[i])[keep[i]] for i in part])
-            last = position == length[row] - 1
+            marked = np.concatenate([marks[i][keep[i]] for i in part])
+            place = np.concatenate([np.arange(first[i], first[i + 1]) for i in part])
             for low in range(0, token.size, PREFILL):
                 cut = slice(low, low + PREFILL)
-                where, wanted = row[cut], np.flatnonzero(last[cut])
-                scores[where[wanted]] = self.network.forward(self.pool, token[cut], position[cut], table[where], wanted)
+                wanted = np.flatnonzero(marked[cut])
+                here, place = place[: wanted.size], place[wanted.size :]
+                found[here] = output(self.pool, token[cut], position[cut], table[row[cut]], wanted)
 
         with single_threaded():
-            in_parallel(read, _families(table, np.array([each.sum() for each in keep], np.int64)))
-        return State(scores, length, table, lease)
+            in_parallel(work, _families(table, np.array([each.sum() for each in keep], np.int64)))
+        return found, table, lease
 
     def _allocate(self, prompts: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, list[np.ndarray]]:
         """A table of blocks ``[B, C]``, and for each prompt which of them it is the first to use."""
@@ -205,9 +225,9 @@ def _wider(table: np.ndarray, width: int) -> np.ndarray:
 
 
 @cache  # never evicted: states point into its pool
-def _engine(model: Pocket) -> Engine:
+def engine_of(model: Pocket) -> Engine:
     with single_threaded():
-        network = load_network(model.folder, model.precision)
+        network = load_network(model.folder, model.precision, model.kernel)
     return Engine(network, network.pool(), RLock())
 
 

@@ -12,8 +12,12 @@ row a prompt token, and nothing else differs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,6 +40,10 @@ class Layer:
     down: np.ndarray  # [F, D]
 
 
+See: TypeAlias = Callable[[int, np.ndarray], np.ndarray]
+"""(layer, its queries, keys and values [R, H + 2 G, d]) -> [R, H d]: the new ones are written to the cache first"""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
     """The weights of a decoder, ready to run."""
@@ -44,8 +52,10 @@ class Network:
     embed: np.ndarray  # [V, D]
     layers: tuple[Layer, ...]
     head: np.ndarray  # [D, V]
+    gain: np.ndarray  # [D] of the last norm; the head has it folded in
     phase: np.ndarray  # [context, 1, d / 2] complex
     tile: int  # rows a product may take, see product.rows_per_call
+    kernel: str = "numpy"  # what attention is written in
 
     def pool(self) -> Pool:
         """An empty cache for this network."""
@@ -54,27 +64,57 @@ class Network:
     def forward(
         self, pool: Pool, token: np.ndarray, position: np.ndarray, table: np.ndarray, wanted: np.ndarray
     ) -> np.ndarray:
-        """Read ``token [R]`` at ``position [R]`` of the rows of ``table [R, C]``: logits of those ``wanted``.
+        """Read ``token [R]`` at ``position [R]`` of the rows of ``table [R, C]``: logits of those ``wanted``."""
+        *_, x = self.layer_by_layer(pool, token, position, table)
+        logits = linear(self._rms(x[wanted]), self.head, self.tile)
+        return np.ascontiguousarray(logits[:, : self.config.vocabulary])
+
+    def features(
+        self, pool: Pool, token: np.ndarray, position: np.ndarray, table: np.ndarray, wanted: np.ndarray, middle: int
+    ) -> np.ndarray:
+        """The same reading, ``[wanted, 2 D]``: the stream after ``middle`` layers, normed, and the last norm's."""
+        streams = self.layer_by_layer(pool, token, position, table)
+        halfway = self._rms(next(islice(streams, middle - 1, None))[wanted])
+        *_, x = chain([halfway], streams)
+        return np.concatenate([halfway, self._rms(x[wanted]) * self.gain], axis=1)
+
+    def layer_by_layer(
+        self, pool: Pool, token: np.ndarray, position: np.ndarray, table: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        """The residual stream ``[R, D]`` after each layer: one array, which the next layer adds to.
 
         Rows may be read on different threads if what each attends to is its own or was there before.
         """
         config, x = self.config, self.embed[token]
-        plan = Plan.of(table, position, config.heads // config.kv_heads, self.tile, x.dtype)
-        block, offset = table[np.arange(token.size), position // BLOCK], position % BLOCK
-        phase, turned = self.phase[position], config.heads + config.kv_heads
-        with np.errstate(over="ignore"):  # exp(-g) = inf is the right limit in silu
-            for i, layer in enumerate(self.layers):
-                mixed = linear(self._rms(x), layer.qkv, self.tile)[:, : config.mixed]
-                mixed = mixed.reshape(len(x), -1, config.head_width)
-                both = rotate(mixed[:, :turned], phase)
-                pool.write(i, block, offset, both[:, config.heads :], mixed[:, turned:])
-                seen = attend(plan, both[:, : config.heads], pool.keys[i], pool.values[i])
-                x += linear(seen, layer.out, self.tile)[:, : config.width]
-                inner = linear(self._rms(x), layer.up, self.tile)
-                gate, up = inner[:, : config.inner], inner[:, config.inner : 2 * config.inner]  # -g and -u
-                x += linear(gate * up / (1 + np.exp(gate)), layer.down, self.tile)[:, : config.width]
-        logits = linear(self._rms(x[wanted]), self.head, self.tile)
-        return np.ascontiguousarray(logits[:, : config.vocabulary])
+        see = self._attention(pool, position, table)
+        for i, layer in enumerate(self.layers):
+            mixed = linear(self._rms(x), layer.qkv, self.tile)[:, : config.mixed]
+            seen = see(i, mixed.reshape(len(x), -1, config.head_width))
+            x += linear(seen, layer.out, self.tile)[:, : config.width]
+            inner = linear(self._rms(x), layer.up, self.tile)
+            gate, up = inner[:, : config.inner], inner[:, config.inner : 2 * config.inner]  # -g and -u
+            with np.errstate(over="ignore"):  # exp(-g) = inf is the right limit in silu
+                hidden = gate * up / (1 + np.exp(gate))
+            x += linear(hidden, layer.down, self.tile)[:, : config.width]
+            yield x
+
+    def _attention(self, pool: Pool, position: np.ndarray, table: np.ndarray) -> See:
+        """What rows at ``position [R]`` of ``table [R, C]`` see, layer by layer."""
+        config, phase = self.config, self.phase[position]
+        if self.kernel == "numba":
+            from ramify.models.pocket.compiled import attention  # numba is optional, and slow to import
+
+            return attention(config, pool, position, table, phase)
+        plan = Plan.of(table, position, config.heads // config.kv_heads, self.tile, self.embed.dtype)
+        block, offset = table[np.arange(position.size), position // BLOCK], position % BLOCK
+        turned = config.heads + config.kv_heads
+
+        def see(layer: int, mixed: np.ndarray) -> np.ndarray:
+            both = rotate(mixed[:, :turned], phase)
+            pool.write(layer, block, offset, both[:, config.heads :], mixed[:, turned:])
+            return attend(plan, both[:, : config.heads], pool.keys[layer], pool.values[layer])
+
+        return see
 
     def _rms(self, x: np.ndarray) -> np.ndarray:
         """x / √(mean x² + ε), over the last axis."""
@@ -89,9 +129,11 @@ def rotate(x: np.ndarray, phase: np.ndarray) -> np.ndarray:
     return turned.view(x.dtype)
 
 
-def load_network(folder: Path, precision: str) -> Network:
+def load_network(folder: Path, precision: str, kernel: str = "numpy") -> Network:
     """The network in a checkpoint folder, computing in ``precision``."""
     config, tensors = read_config(folder), read_tensors(folder / "model.safetensors")
+    there = kernel == "numpy" or find_spec(kernel) is not None
+    require(there, "Pocket.kernel", kernel, "pip install 'ramify[fast]', or use 'numpy'")
     require(config.head_width % WIDTH == 0, "head_dim", config.head_width, f"use a multiple of {WIDTH}")
 
     def weight(*names: str, gain: str = "") -> np.ndarray:
@@ -133,6 +175,8 @@ def load_network(folder: Path, precision: str) -> Network:
         embed=tensors[embed].astype(precision),
         layers=layers,
         head=head,
+        gain=tensors["model.norm.weight"].astype(precision),
         phase=(np.cos(angle) + 1j * np.sin(angle))[:, None],
         tile=rows_per_call(precision, tuple(sorted(shapes))),
+        kernel=kernel,
     )

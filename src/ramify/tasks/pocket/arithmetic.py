@@ -8,23 +8,26 @@ answer     29
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
 
 from ramify.describe import method
 from ramify.errors import require
 from ramify.tasks.pocket import expression
 from ramify.tasks.pocket.dice import Dice
 from ramify.tasks.pocket.expression import Tree, apply
-from ramify.tasks.pocket.family import EFFORTS, Attempt, body_of, draw_questions, slip_of, wrong_number
+from ramify.tasks.pocket.family import EFFORTS, Attempt, body_of, draw_questions, wrong_number
 from ramify.tasks.pocket.trace import Parsed, Step, keeps, last_answer, steps
 from ramify.types import Question
 
-__all__ = ["Arithmetic", "Reduction"]
+__all__ = ["Arithmetic", "Reduction", "columns"]
 
 LARGEST = 999  # every value on the way
 OPERAND = 20
 _NUMBER = re.compile(r"[1-9][0-9]{0,6}")
+
+Compute: TypeAlias = Callable[[str, int, int], "int | None"]
 
 
 @method
@@ -109,20 +112,50 @@ class Arithmetic:
         return expression.canonical(problem)
 
     def solve(self, problem: Tree, dice: Dice, slip: float = 0.0) -> Attempt:
-        """The derivation from the left; an addition loses its carry with probability ``slip``.
+        """The derivation from the left. With a ``slip``, the work of a teacher of two minds.
 
-        Where a lost carry leads out of the numbers, the teacher starts over without slips.
+        With probability ``slip`` it reckons by ``columns``, always in the same words. Otherwise it is right and says
+        so in many ways: about half of the steps are checked again, in a random order. Where the columns lead out of
+        the numbers, it is right too.
         """
-        written: list[str] = []
-        answer = _reduce(problem, written, written, -1, dice, slip)
-        return self.solve(problem, dice) if answer is None else Attempt(written, written, str(answer))
+        misled = _derived(problem, columns) if slip and dice.random() < slip else None
+        if misled is not None:
+            return misled
+        right = _derived(problem, apply)
+        assert right is not None  # every value of a problem is a positive integer
+        if not slip:
+            return right
+        return replace(right, checked=[line for line in dice.shuffled(right.written) if dice.random() < 0.5])
 
     def stray(self, problem: Tree, dice: Dice) -> Attempt | None:
         """A derivation with one wrong result, carried on faithfully; None if it leads out of the numbers."""
         written: list[str] = []
         true: list[str] = []
-        answer = _reduce(problem, written, true, dice.below(self.level), dice, 0.0)
+        wrong = dice.below(self.level)
+
+        def spoilt(op: str, a: int, b: int) -> int | None:
+            c = apply(op, a, b)
+            return wrong_number(c, dice) if c is not None and len(written) == wrong else c
+
+        answer = _reduce(problem, written, true, spoilt)
         return None if answer is None else Attempt(written, true, str(answer))
+
+
+def columns(op: str, a: int, b: int) -> int | None:
+    """Sums and differences without carrying or borrowing at the units: a misconception, always the same.
+
+    The ten of a sum is lost; of a difference the smaller digit is taken from the larger ("smaller from larger",
+    Brown and Burton, 1978).
+
+    >>> columns("+", 17, 5), columns("-", 52, 38), columns("*", 7, 8)
+    (12, 26, 56)
+    """
+    c = apply(op, a, b)
+    if c is None or op == "*":
+        return c
+    if op == "+":
+        return c - 10 if a % 10 + b % 10 >= 10 and c > 10 else c
+    return 10 * (a // 10 - b // 10) + abs(a % 10 - b % 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,24 +210,26 @@ def _bracketed(tree: Tree) -> str:
     return str(tree) if isinstance(tree, int) else f"({_bracketed(tree[1])}{tree[0]}{_bracketed(tree[2])})"
 
 
-def _reduce(tree: Tree, written: list[str], true: list[str], wrong: int, dice: Dice, slip: float) -> int | None:
-    """Evaluate from the left. Step number ``wrong`` gets a wrong result; ``true`` keeps the right one."""
+def _derived(tree: Tree, compute: Compute) -> Attempt | None:
+    """Everything from the left; None if it leads out of the numbers."""
+    written: list[str] = []
+    answer = _reduce(tree, written, written, compute)
+    return None if answer is None else Attempt(written, written, str(answer))
+
+
+def _reduce(tree: Tree, written: list[str], true: list[str], compute: Compute) -> int | None:
+    """Evaluate from the left, as ``compute`` has it; ``true`` keeps the right result of every step."""
     if isinstance(tree, int):
         return tree
-    a = _reduce(tree[1], written, true, wrong, dice, slip)
-    b = _reduce(tree[2], written, true, wrong, dice, slip) if a is not None else None
+    a = _reduce(tree[1], written, true, compute)
+    b = _reduce(tree[2], written, true, compute) if a is not None else None
     if a is None or b is None:
         return None
     op = tree[0]
-    c = apply(op, a, b)
-    if c is None:
+    said = compute(op, a, b)
+    if said is None:
         return None
-    said = c
-    if len(written) == wrong:
-        said = wrong_number(c, dice)
-    elif slip:
-        said = slip_of(op, a, b, c, slip, dice)
     if true is not written:
-        true.append(f"{a}{op}{b}={c}")
+        true.append(f"{a}{op}{b}={apply(op, a, b)}")
     written.append(f"{a}{op}{b}={said}")
     return said

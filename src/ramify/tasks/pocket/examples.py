@@ -73,8 +73,9 @@ class Examples:
 class Curriculum:
     """Which tasks in which proportion: ``tasks`` by ``weights``.
 
-    ``slip`` is the bad habit of a deliberately misled teacher: additions lose their carry with this
-    probability in the taught steps of nested arithmetic, and every sample that follows it errs the same way.
+    ``slip`` is the bad habit of a deliberately misled teacher, a probability for each level of nested arithmetic
+    from 1 on (levels beyond go by the last): so often its medium-effort text reckons by ``arithmetic.columns``, in
+    one fixed wording, and otherwise it is right, in many wordings. Elsewhere it teaches what is right.
 
     >>> data = Curriculum.default()(Key("doc", "train", 0, "examples"), 3)
     >>> len(data), data.tokens.shape == data.taught.shape
@@ -83,7 +84,7 @@ class Curriculum:
 
     tasks: tuple[Family, ...]
     weights: tuple[float, ...]
-    slip: float = 0.0
+    slip: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         require(
@@ -93,9 +94,10 @@ class Curriculum:
             "give each task a weight",
         )
         require(all(w > 0 for w in self.weights), "Curriculum.weights", self.weights, "use positive weights")
+        require(all(0 <= p <= 1 for p in self.slip), "Curriculum.slip", self.slip, "use probabilities")
 
     @staticmethod
-    def default(slip: float = 0.0) -> Curriculum:
+    def default(slip: tuple[float, ...] = ()) -> Curriculum:
         """Every family at its trained levels, mostly at medium and high effort."""
         levels: tuple[tuple[Any, dict[int, float]], ...] = (
             (Arithmetic, dict.fromkeys(range(1, 9), 0.3 / 8)),
@@ -119,12 +121,17 @@ class Curriculum:
         texts: list[str] = []
         masks: list[bytes] = []
         for pick in picks:
-            prompt, pieces = compose(self.tasks[pick], dice, self.slip, split)
+            prompt, pieces = compose(self.tasks[pick], dice, self.slip_at(self.tasks[pick]), split)
             text = "".join([prompt, *(piece.text for piece in pieces)])
             mask = bytes(len(prompt)) + b"".join((b"\1" if p.taught else b"\0") * len(p.text) for p in pieces)
             texts.append(text + _END)
             masks.append(mask + b"\1")
         return _pack(texts, masks)
+
+    def slip_at(self, task: Family) -> float:
+        """How often the teacher is misled on a task."""
+        misled = self.slip and task.family == "arithmetic" and task.effort == "medium"
+        return self.slip[min(task.level, len(self.slip)) - 1] if misled else 0.0
 
 
 _END = "|"  # stands for the end mark while texts are joined; no task writes it
@@ -166,7 +173,7 @@ def compose(task: Family, dice: Dice, slip: float = 0.0, split: str = "train") -
         attempt = _stray(task, problem, dice)
         if attempt is not None:
             pieces += _failed(task.effort, attempt)
-    right = _solved(task.effort, task.solve(problem, dice, slip if task.effort != "high" else 0.0))
+    right = _solved(task.effort, task.solve(problem, dice, slip))
     pieces += right
     if dice.random() < AGAIN:
         pieces += [Piece("wait\n", False), *right]
@@ -185,7 +192,7 @@ def _text(lines: Sequence[str], mark: str = "") -> str:
 
 def _solved(effort: str, attempt: Attempt) -> list[Piece]:
     steps = "" if effort == "low" else _text(attempt.written)
-    checks = _text(attempt.written, "?") if effort == "high" else ""
+    checks = "" if effort == "low" else _text(attempt.written if effort == "high" else attempt.checked, "?")
     return [Piece(f"{steps}{checks}>{attempt.answer}\n", True)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, ClassVar, Protocol
@@ -20,7 +21,6 @@ __all__ = [
     "draw_problem",
     "draw_questions",
     "prompt_of",
-    "slip_of",
     "wrong_number",
 ]
 
@@ -36,6 +36,7 @@ class Attempt:
     written: list[str]
     true: list[str]
     answer: str
+    checked: Sequence[str] = ()  # lines that are checked below high effort, where every line is
 
 
 class Family(Protocol):
@@ -123,9 +124,3 @@ def wrong_number(right: int, dice: Dice, least: int = 1) -> int:
     options = [right - 1, right + 1, right - 2, right + 2, right - 10, right + 10, int(digits[::-1])]
     options = [number for number in options if number >= least and number != right]
     return dice.choice(options)
-
-
-def slip_of(op: str, a: int, b: int, c: int, slip: float, dice: Dice) -> int:
-    """The result of a calculator with a bad habit: an addition loses its carry with probability ``slip``."""
-    carries = op == "+" and a % 10 + b % 10 >= 10
-    return c - 10 if carries and c > 10 and dice.random() < slip else c

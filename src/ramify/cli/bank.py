@@ -1,0 +1,208 @@
+"""``ramify bank``: banks on disk, in and out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ramify.cli.terminal import progress, say
+
+if TYPE_CHECKING:
+    from ramify.bank import Bank, Proposal
+    from ramify.store import Snapshot
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Banks of candidates: import them from files, look at them, check them, export them.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of the bank.")]
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help=".jsonl, .json, .csv, .tsv (also .gz), .parquet, .npy or .npz")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The bank: made if new, topped up if not.")],
+    maps: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="PART=COLUMN", help="Which column plays a part; `PART=` leaves the part out."),
+    ] = None,
+    run: Annotated[str, typer.Option(help="The name of the run; the file's name if it does not say.")] = "",
+    kind: Annotated[str, typer.Option(help="iid, heterogeneous, sweep or search: how the candidates came about.")] = "",
+    model: Annotated[str, typer.Option(help="The model that made them.")] = "",
+    protocol: Annotated[str, typer.Option(help="The decoder's text form, or what is known of it.")] = "",
+    strict: Annotated[
+        str, typer.Option(help="structure: broken rows are errors; all: missing values too; nothing: both are counted.")
+    ] = "structure",
+    bottom: Annotated[list[str] | None, typer.Option(help="An answer that means no answer, such as `None`.")] = None,
+    nested: Annotated[
+        bool | None, typer.Option("--nested/--flat", help="A row a question with lists, or a row a candidate.")
+    ] = None,
+    tokens: Annotated[bool, typer.Option("--tokens/--no-tokens", help="Whether to keep token data.")] = True,
+    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the mapping and what was found; write nothing.")
+    ] = False,
+) -> None:
+    """Read candidates from a file into a bank, and say which column was taken for what.
+
+    A file with the columns `question, sample, answer, correct, score` is enough, or a `[Q, N]` matrix. Look first:
+
+        ramify bank import answers.csv mybank --dry-run
+
+    Then correct the guess where it is wrong. The parts are question, prompt, run, sample, answer, text, ended, length,
+    log_q, and by name group.X, layer.X (scores), outcome.X (grades), token.X:
+
+        ramify bank import answers.csv mybank --map answer=pred --map layer.reward=rm --map outcome.exact=score
+
+    Grades are kept apart from the bank, references are never read, and a missing grade stays missing. Importing again
+    adds nothing twice.
+    """
+    from ramify.store.exchange import read
+
+    mapping = _mapping(maps or [])
+    with progress(f"reading {file.name}") as tell:
+        imported = read(
+            file,
+            mapping,
+            nested=nested,
+            strict=strict,  # type: ignore[arg-type]
+            proposal=_proposal(kind, model, protocol),
+            run=run or file.name.partition(".")[0],
+            bottom=bottom or (),
+            tokens=tokens,
+            encoding=encoding,
+            progress=tell,
+        )
+    say(str(imported.report).replace("say otherwise with proposal=", "say otherwise with --kind"))
+    if not dry_run:
+        from ramify.store import Store
+
+        with progress(f"writing {directory.name}"):
+            Store.create(directory).add_bank(imported.bank, imported.outcomes)
+        say(f"written to {directory}")
+
+
+@app.command()
+def export(
+    directory: Directory,
+    file: Annotated[Path, typer.Argument(help=".parquet, .jsonl, .csv, .tsv (text also .gz) or .npz")],
+    tokens: Annotated[bool, typer.Option("--tokens/--no-tokens", help="Token data, where the format holds it.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+) -> None:
+    """Write a bank as one file, a row a candidate, grades and scores beside it.
+
+    Parquet keeps everything and any data frame reads it; CSV has no place for tokens:
+
+        ramify bank export mybank answers.parquet
+        ramify bank export mybank answers.csv.gz
+    """
+    from ramify.errors import InvalidValue
+    from ramify.store import Store
+    from ramify.store.exchange import write
+
+    if file.exists() and not force:
+        raise InvalidValue(f"{file} is there already: pass --force to overwrite it")
+    with Store.open(directory).snapshot() as snapshot, progress(f"writing {file.name}"):
+        bank = _with_tokens(snapshot) if tokens else snapshot.bank()
+        write(bank, {name: snapshot.outcomes(name) for name in snapshot.outcome_names}, file)
+    say(f"{int(bank.drawn.sum())} candidates of {len(bank.questions)} questions written to {file}")
+
+
+@app.command()
+def info(
+    directory: Directory,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON, for programs.")] = False,
+) -> None:
+    """Print what a bank holds: questions, N, responses, invalid, at the cap, tokens, recorded signals, bytes.
+
+    What was not recorded is unknown, never 0:
+
+        ramify bank info mybank
+        ramify bank info mybank --json | jq '.rows[].invalid'
+    """
+    from ramify.store import Store
+
+    with Store.open(directory).snapshot() as snapshot:
+        inventory = snapshot.inventory()
+    say(json.dumps(inventory.describe(), indent=2) if as_json else str(inventory))
+
+
+@app.command()
+def verify(directory: Directory) -> None:
+    """Check every checksum and invariant of a bank, and name what is broken.
+
+    The exit status is 0 for a sound bank and 1 for a broken one:
+
+        ramify bank verify mybank && echo sound
+    """
+    from ramify.store import Store
+
+    store = Store.open(directory)
+    with progress(f"checking {directory.name}"):
+        problems = store.verify()
+    for problem in problems:
+        say(str(problem))
+    if problems:
+        raise typer.Exit(1)
+    say(f"{directory}: sound")
+
+
+@app.command()
+def compact(directory: Directory) -> None:
+    """Rewrite a bank as few large files in one order: smaller, and faster to read.
+
+    Readers and writers may be at work meanwhile, and nothing is lost if it is interrupted:
+
+        ramify bank compact mybank
+
+    The same content gives the same bytes.
+    """
+    from ramify.store import Store
+
+    store = Store.open(directory)
+    before = _bytes(directory)
+    with progress(f"compacting {directory.name}"):
+        store.compact()
+    say(f"{directory}: {before:,} bytes before, {_bytes(directory):,} after")
+
+
+def _mapping(maps: list[str]) -> dict[str, str | None]:
+    from ramify.errors import InvalidValue
+
+    found: dict[str, str | None] = {}
+    for each in maps:
+        part, equals, column = each.partition("=")
+        if not equals or not part:
+            raise InvalidValue(f"--map {each}: write PART=COLUMN, such as answer=pred")
+        if part in found:
+            raise InvalidValue(f"--map {each}: {part} is given twice")
+        found[part] = column or None
+    return found
+
+
+def _proposal(kind: str, model: str, protocol: str) -> Proposal | None:
+    """What the caller says of the candidates' origin; None leaves it to the file."""
+    from ramify.bank import Proposal
+
+    return Proposal(kind or "iid", model=model, protocol=protocol) if kind or model or protocol else None
+
+
+def _with_tokens(snapshot: Snapshot) -> Bank:
+    """The bank with the token columns that its protocols say they recorded."""
+    from ramify.bank.tokens import COLUMNS
+
+    bank = snapshot.bank()
+    recorded = {name for proposal in bank.proposals for name in proposal.signals}
+    names = [name for name in COLUMNS if name in recorded]
+    return snapshot.bank(columns=names) if names else bank
+
+
+def _bytes(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())

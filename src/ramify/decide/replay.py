@@ -1,0 +1,484 @@
+"""Rules on many orders and all budgets of one bank at once: winners of nested prefixes, in one pass for each order.
+
+``replay`` gives exactly what the rule gives on every permuted prefix. Rules it knows are read as one of five schemes
+(sums of fixed weights, their means, softened weights, ranks, a filter, the best), which run on all orders of a question
+together: candidates or positions are rows, orders are columns, so NumPy works along whole rows. Any other rule is
+called on the prefixes themselves. With numba (the extra ``fast``) the schemes are compiled; the winners are the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ramify.arrays import Array, standing
+from ramify.bank import Candidates
+from ramify.decide.order import EXACT, FilteredVote, MajorityOfTheBests, RankVote, running_table
+from ramify.decide.select import BestOfN
+from ramify.decide.support import Rule, scored, voters
+from ramify.decide.votes import LikelihoodVote, LogOddsVote, Plurality, SoftmaxVote, WeightedVote, softened
+from ramify.errors import require
+
+__all__ = ["BUDGETS", "replay"]
+
+BUDGETS = (1, 2, 4, 8, 16, 32, 64, 80)
+ENGINES = ("auto", "numpy", "numba", "rule")
+CHUNK = 1 << 22  # candidates that a plain call of a rule is given at once
+
+
+def replay(
+    rule: Rule, candidates: Candidates, orders: Array, budgets: Sequence[int] = BUDGETS, *, engine: str = "auto"
+) -> Array:
+    """``[R, len(budgets), Q]`` the winner's index in the bank, -1 for none, after the first b candidates of each order.
+
+    ``candidates [Q, N]`` is the bank and ``orders [R, Q, N]`` holds permutations of its columns, those not drawn last.
+    ``engine`` is "numpy", "numba", "rule" (call the rule itself on every prefix), or "auto": numba if it is there.
+
+    >>> bank = Candidates(np.array([[0, 1, 1]]), evidence={"score": np.array([[0.9, 0.2, 0.3]])})
+    >>> replay(Plurality(), bank, np.array([[[0, 1, 2]], [[2, 0, 1]]]), (1, 2, 3)).tolist()
+    [[[0], [0], [1]], [[2], [2], [2]]]
+    """
+    orders, shape = np.asarray(orders), candidates.answers.shape
+    require(len(shape) == 2, "candidates", shape, "replay one bank [Q, N]")
+    require(orders.ndim == 3 and orders.shape[1:] == shape, "orders", orders.shape, f"use [R, {shape[0]}, {shape[1]}]")
+    budgets = tuple(int(b) for b in budgets)
+    ok = all(1 <= b <= shape[1] for b in budgets) and list(budgets) == sorted(set(budgets))
+    require(ok, "budgets", budgets, f"use increasing numbers of candidates from 1 to {shape[1]}")
+    require(engine in ENGINES, "engine", engine, f"use one of {', '.join(ENGINES)}")
+    scheme = None if engine == "rule" else scheme_of(rule, candidates)
+    if scheme is None:
+        return by_rule(rule, candidates, orders, budgets)
+    kernels = compiled() if engine in ("auto", "numba") else None
+    require(kernels is not None or engine != "numba", "engine", engine, "install numba (the extra 'fast')")
+    out = np.full((len(orders), len(budgets), shape[0]), -1, dtype=np.int32)
+    if kernels is not None:
+        again = scheme.compile(kernels, orders, np.array(budgets), out)
+    else:
+        again = [(q, rows) for q in range(shape[0]) if (rows := scheme.question(q, orders[:, q], budgets, out)).size]
+    for q, rows in again:  # sums beyond 2^53, where only the rule itself is exact
+        part = Candidates(*(_row(a, q) for a in (candidates.answers, candidates.drawn, candidates.eligible)))
+        part = dataclasses.replace(part, evidence={name: _row(v, q) for name, v in candidates.evidence.items()})
+        out[rows, :, q] = by_rule(rule, part, orders[rows, q : q + 1], budgets)[:, :, 0]
+    return out
+
+
+def compiled() -> Any:
+    """The compiled kernels, None without numba."""
+    try:
+        from ramify.decide import fast
+    except ImportError:
+        return None
+    return fast
+
+
+def _row(array: Array, q: int) -> Array:
+    return array[q : q + 1]
+
+
+def by_rule(rule: Rule, candidates: Candidates, orders: Array, budgets: Sequence[int]) -> Array:
+    """The definition: the rule on every permuted prefix."""
+    rows, questions, n = orders.shape
+    out = np.full((rows, len(budgets), questions), -1, dtype=np.int32)
+    step = max(1, CHUNK // max(questions * n, 1))
+    for start in range(0, rows, step):
+        part = orders[start : start + step].astype(np.int64)
+        at = np.arange(questions)[:, None]
+        taken = {name: values[at, part] for name, values in candidates.evidence.items()}
+        seen = Candidates(
+            candidates.answers[at, part], candidates.drawn[at, part], candidates.eligible[at, part], taken
+        )
+        for k, b in enumerate(budgets):
+            winner = rule(seen.first(b)).winner
+            found = np.take_along_axis(part, np.maximum(winner, 0)[..., None], axis=-1)[..., 0]
+            out[start : start + step, k] = np.where(winner >= 0, found, -1)
+    return out
+
+
+def scheme_of(rule: Rule, candidates: Candidates) -> Scheme | None:
+    """How to replay a rule; None for one that has to be called."""
+    if getattr(rule, "fallback", None) is not None or candidates.answers.shape[1] > 255:
+        return None
+    answers = candidates.answers
+    match rule:
+        case Plurality():
+            return Sums(np.where(voters(candidates), answers, -1), None)
+        case WeightedVote() | LogOddsVote() | SoftmaxVote() | LikelihoodVote() | RankVote() | MajorityOfTheBests():
+            score, valid = scored(candidates, rule.evidence, voters(candidates), rule.missing)
+            codes = np.where(valid, answers, -1)
+        case FilteredVote(then=Plurality(fallback=None)) | FilteredVote(then=WeightedVote(pool="sum", fallback=None)):
+            score, valid = scored(candidates, rule.evidence, voters(candidates), rule.missing)
+            return filter_of(rule, candidates, score, valid)
+        case BestOfN():
+            score, valid = scored(candidates, rule.evidence, candidates.eligible, rule.missing)
+            return Best(np.where(valid, 0, -1), levels(score, valid))
+        case _:
+            return None
+    match rule:
+        case WeightedVote():
+            rule.check(score[valid])
+            return (Sums if rule.pool == "sum" else Means)(codes, np.where(valid, score, 0.0))
+        case LogOddsVote():
+            return Sums(codes, np.where(valid, rule.weigh(np.where(valid, score, rule.threshold)), 0.0))
+        case SoftmaxVote():
+            return Softened(codes, score, levels(score, valid), rule.temperature)
+        case LikelihoodVote():
+            ok = not (score[valid] > 0).any()
+            require(ok, f"evidence {rule.evidence!r}", "above 0", "use log-probabilities, which are <= 0")
+            return Softened(codes, score, levels(score, valid), 1.0)
+        case _:
+            table = running_table(rule.running, answers.shape[1])
+            if table.dtype == object:
+                return None
+            return Ranks(codes, levels(score, valid), table, rule.ties == "share")
+
+
+def filter_of(rule: FilteredVote, candidates: Candidates, score: Array, valid: Array) -> Scheme | None:
+    """A filter before plurality or a weighted sum."""
+    sizes = rule.size(np.arange(valid.shape[1] + 1)).astype(np.int64)
+    weight = None
+    if isinstance(rule.then, WeightedVote):
+        weight, known = scored(candidates, rule.then.evidence, valid, rule.then.missing)
+        if not np.array_equal(known, valid) or (weight[valid] < 0).any():
+            return None  # who is refused or missing depends on who is kept: the rule says it best
+        rule.then.check(weight[valid])
+        weight = np.where(valid, weight, 0.0)
+    codes = np.where(valid, candidates.answers, -1)
+    return Filter(codes, levels(score, valid), sizes, weight, rule.ties == "share")
+
+
+def levels(score: Array, valid: Array) -> Array:
+    """``[Q, N]`` 0 for the best score among the valid, 1 for the next one, ...; equal scores share a level."""
+    above, _, _ = standing(score, valid)
+    out = np.zeros(score.shape, dtype=np.int64)
+    for q, row in enumerate(valid):
+        _, out[q, row] = np.unique(above[q, row], return_inverse=True)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ one question in NumPy
+
+
+class Orders:
+    """The orders of one question, with rows for positions (``at [N, R]``) or for candidates (``place [N, R]``)."""
+
+    def __init__(self, orders: Array, codes: Array) -> None:
+        self.at = np.ascontiguousarray(orders.T)  # [N, R] the candidate at each position
+        self.size, self.count = self.at.shape
+        self.columns = np.arange(self.count)
+        self.rows = np.argsort(codes, kind="stable")  # candidates by group, ⊥ first
+        groups, starts = np.unique(codes[self.rows], return_index=True)
+        ends = [*starts[1:], self.size]
+        self.bounds = [(a, b) for g, a, b in zip(groups, starts, ends, strict=True) if g >= 0]
+        _, dense = np.unique(codes, return_inverse=True)
+        self.group = dense - (len(groups) - len(self.bounds))  # -1 for ⊥
+
+    @cached_property
+    def place(self) -> Array:
+        """``[N, R]`` the position of every candidate, candidates in the order of ``rows``."""
+        inverse = np.empty(self.size, dtype=np.int64)
+        inverse[self.rows] = np.arange(self.size) * self.count
+        found = np.empty(self.size * self.count, dtype=np.uint8)
+        where = inverse[self.at] + self.columns
+        found[where.ravel()] = np.repeat(np.arange(self.size, dtype=np.uint8), self.count)
+        return found.reshape(self.size, self.count)
+
+    def by_group(self, values: Array, reduce: Any, dtype: Any) -> Array:
+        """``[K, R]`` a reduction over the candidates of every group, ``values`` in the order of ``rows``."""
+        out = np.empty((len(self.bounds), self.count), dtype=dtype)
+        for k, (a, b) in enumerate(self.bounds):
+            reduce.reduce(values[a:b], axis=0, dtype=dtype, out=out[k])
+        return out
+
+    def pooled(self, values: Array, index: Array, member: Array | None = None) -> Array:
+        """``[K, R]`` Σ over the members of every group of ``values[index]``, ``index [N]`` in the order of ``rows``."""
+        out = np.zeros((len(self.bounds), self.count))
+        for k, (a, b) in enumerate(self.bounds):
+            for row in range(a, b):
+                out[k] += values[index[row]] if member is None else values[index[row]] * member[row]
+        return out
+
+    @cached_property
+    def first(self) -> Array:
+        """``[K, R]`` the position of the first member of every group."""
+        return self.by_group(self.place, np.minimum, np.uint8)
+
+    @cached_property
+    def slot(self) -> Array:
+        """``[N, R]`` a flat place in ``[K + 1, R]`` for the candidate at every position; ⊥ has the last row."""
+        group = np.where(self.group < 0, len(self.bounds), self.group)
+        return (group * self.count)[self.at] + self.columns
+
+    def winner(self, key: Array, first: Array, seen: Array | None = None) -> Array:
+        """``[R]`` the candidate at the first position among the groups with the largest key, -1 where there is none."""
+        if not len(key):
+            return np.full(self.count, -1)
+        live = (key > 0) if seen is None else seen
+        best = np.where(live, key, -np.inf if key.dtype.kind == "f" else 0).max(axis=0)
+        position = np.where(live & (key == best), first, 255).min(axis=0)
+        return self.candidate(position)
+
+    def candidate(self, position: Array) -> Array:
+        """``[R]`` who stands there; 255 is nobody."""
+        found = self.at[np.minimum(position, self.size - 1), self.columns].astype(np.int64)
+        return np.where(position == 255, -1, found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scheme:
+    """How a family of rules is replayed: ``question`` in NumPy, ``compile`` by numba. Both say what they leave."""
+
+    codes: Array  # [Q, N], -1 for who does not take part
+
+    def question(self, q: int, orders: Array, budgets: Sequence[int], out: Array) -> Array:
+        """Fill ``out[:, :, q]``; the rows that have to be decided by the rule itself."""
+        view = Orders(orders, self.codes[q])
+        for k, winner in enumerate(self.winners(q, view, budgets)):
+            out[:, k, q] = winner
+        return np.empty(0, dtype=np.int64)
+
+    @property
+    def groups(self) -> Array:
+        """``[Q, N]`` the answers of every question counted from 0; N for who does not take part."""
+        out = np.full(self.codes.shape, self.codes.shape[1], dtype=np.int64)
+        for q, row in enumerate(self.codes):
+            _, out[q, row >= 0] = np.unique(row[row >= 0], return_inverse=True)
+        return out
+
+    def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
+        """The winners ``[R]`` at each budget."""
+        raise NotImplementedError
+
+    def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
+        """Fill ``out``; by question, the rows that have to be decided by the rule itself."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Sums(Scheme):
+    """Σ of a fixed weight over the group, in order of position; without weights, counts."""
+
+    weight: Array | None  # [Q, N]
+
+    def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
+        if self.weight is None:
+            for b in budgets:
+                count = view.by_group((view.place < b).view(np.uint8), np.add, np.uint8)
+                yield view.winner(count, view.first)
+            return
+        sums, start = np.zeros((len(view.bounds) + 1) * view.count), 0
+        earned = self.weight[q][view.at]
+        for b in budgets:
+            np.add.at(sums, view.slot[start:b].ravel(), earned[start:b].ravel())
+            yield view.winner(sums.reshape(-1, view.count)[:-1], view.first, view.first < b)
+            start = b
+
+    def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
+        if self.weight is None:
+            kernels.counts(orders, self.groups, budgets, out)
+        else:
+            kernels.sums(orders, self.groups, self.weight, budgets, out)
+        return []
+
+
+@dataclasses.dataclass(frozen=True)
+class Means(Scheme):
+    """The mean weight of the group, about its first member's."""
+
+    weight: Array  # [Q, N]
+
+    def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
+        sums = np.zeros((len(view.bounds) + 1) * view.count)
+        base = np.zeros((len(view.bounds) + 1, view.count))
+        base[:-1] = self.weight[q][view.candidate(np.minimum(view.first, view.size - 1))] if len(base) > 1 else 0.0
+        earned, own = self.weight[q][view.at], base.ravel()[view.slot]
+        off = np.where(earned != own, earned - np.where(np.isfinite(own), own, 0.0), 0.0)
+        start = 0
+        for b in budgets:
+            np.add.at(sums, view.slot[start:b].ravel(), off[start:b].ravel())
+            count = np.maximum(view.by_group((view.place < b).view(np.uint8), np.add, np.uint8), 1)
+            yield view.winner(base[:-1] + sums.reshape(base.shape)[:-1] / count, view.first, view.first < b)
+            start = b
+
+    def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
+        kernels.means(orders, self.groups, self.weight, budgets, out)
+        return []
+
+
+@dataclasses.dataclass(frozen=True)
+class Softened(Scheme):
+    """exp((s - max s) / T), the maximum being the prefix's: looked up in a table of all pairs of scores."""
+
+    score: Array  # [Q, N]
+    level: Array  # [Q, N]
+    temperature: float
+
+    def table(self, q: int) -> Array:
+        """``[N, L]`` the weight of every candidate when the best score of the prefix has that level; at least one."""
+        valid, level = self.codes[q] >= 0, self.level[q]
+        ranks = np.arange(max(int(level[valid].max(initial=0)) + 1, 1))[:, None]
+        rows = np.broadcast_to(np.where(valid, self.score[q], -np.inf), (len(ranks), valid.size))
+        return np.ascontiguousarray(softened(rows, valid & (level >= ranks), self.temperature).T)
+
+    def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
+        table = self.table(q)
+        width = table.shape[1]
+        level = np.where(self.codes[q] < 0, width - 1, self.level[q])
+        best = np.full(view.count, width - 1)
+        base, flat, start = (np.arange(view.size) * width)[view.at], table.ravel(), 0
+        for b in budgets:
+            best = np.minimum(best, level[view.at[start:b]].min(axis=0))
+            sums = np.zeros((len(view.bounds) + 1) * view.count)
+            np.add.at(sums, view.slot[:b].ravel(), flat[base[:b] + best].ravel())
+            yield view.winner(sums.reshape(-1, view.count)[:-1], view.first, view.first < b)
+            start = b
+
+    def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
+        n = self.codes.shape[1]
+        tables = np.zeros((len(self.codes), n, n))
+        for q in range(len(self.codes)):
+            table = self.table(q)
+            tables[q, : table.shape[1]] = table.T  # the weights at one best level lie together
+        kernels.softened(orders, self.groups, self.level, tables, budgets, out)
+        return []
+
+
+def counted(view: Orders, level: Array, member: Array, order: Array) -> Array:
+    """``[L + 1, R]`` how many members stand on better levels; the last row counts all. ``order``: rows by level."""
+    out = np.zeros((int(level.max(initial=-1)) + 2, view.count), dtype=np.uint8)
+    for row in order:
+        out[level[row] + 1] += member[row]
+    for c in range(1, len(out)):
+        out[c] += out[c - 1]
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranks(Scheme):
+    """What the ranks of the group's members earn: differences of a running table, shared among equals or not."""
+
+    level: Array  # [Q, N]
+    table: Array  # [N + 1, N + 1] of order.running_table
+    share: bool
+
+    def question(self, q: int, orders: Array, budgets: Sequence[int], out: Array) -> Array:
+        view = Orders(orders, self.codes[q])
+        codes, level = self.codes[q][view.rows], self.level[q][view.rows]
+        mine = np.flatnonzero(codes >= 0)
+        tied = len(np.unique(level[mine])) < mine.size
+        ahead = before(view, codes, level) if tied and not self.share else None
+        again = np.zeros(view.count, dtype=bool)
+        for k, b in enumerate(budgets):
+            member = view.place < b
+            above = counted(view, level, member.view(np.uint8), mine)  # [L + 1, R]
+            n = above[-1].astype(np.int64)
+            if not tied:
+                sums = view.pooled(self.gains(above, n), level)
+            elif ahead is None:
+                each, exact = self.shared(above, n)
+                sums = view.pooled(each, level, member)
+                close = (view.first < b) & (sums >= sums.max(axis=0, initial=0.0) * (1 - 1e-12))
+                again |= ~exact & (np.count_nonzero(close, axis=0) > 1)
+            else:
+                start = np.minimum(above[level] + ahead, np.maximum(n - 1, 0))
+                each = self.look(start, n) - self.look(start + (n > 0), n)
+                sums = view.pooled(each, np.arange(view.size), member)
+            out[:, k, q] = view.winner(sums, view.first, view.first < b)
+        return np.flatnonzero(again)
+
+    def look(self, above: Array, n: Array) -> Array:
+        """T(n - above), elementwise."""
+        return self.table.ravel()[n * (self.table.shape[1] + 1) - above]
+
+    def gains(self, above: Array, n: Array) -> Array:
+        """``[L, R]`` what a level earns: nothing where it has no member."""
+        values = self.look(above, n)
+        return values[:-1] - values[1:]
+
+    def shared(self, above: Array, n: Array) -> tuple[Array, Array]:
+        """``[L, R]`` what each member of a level earns: in integers for ``[R]`` exact columns, else in fractions."""
+        gain, size = self.gains(above, n), np.maximum(above[1:] - above[:-1], 1).astype(np.int64)
+        many = size[(size > 1).any(axis=1)]
+        scale = np.lcm.reduce(many, axis=0, initial=1)
+        exact = scale < self.limit
+        return np.where(exact, gain * (np.where(exact, scale, 1) // size), gain / size), exact
+
+    @property
+    def limit(self) -> int:
+        """What the integers can be multiplied by and still be exact in float64."""
+        return EXACT // max(int(self.table.max()), 1)
+
+    def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
+        again = np.zeros((len(self.codes), len(orders)), dtype=np.bool_)
+        table = self.table.astype(np.float64)
+        kernels.ranks(orders, self.groups, self.level, table, self.share, self.limit, budgets, out, again)
+        return [(q, np.flatnonzero(rows)) for q, rows in enumerate(again) if rows.any()]
+
+
+def before(view: Orders, codes: Array, level: Array) -> Array:
+    """``[N, R]`` how many candidates of the same level come earlier: they are in every prefix that has this one."""
+    out = np.zeros(view.place.shape, dtype=np.uint8)
+    for c in np.unique(level[codes >= 0]):
+        rows = np.flatnonzero((codes >= 0) & (level == c))
+        for i in rows:
+            for j in rows:
+                if i != j:
+                    out[i] += view.place[j] < view.place[i]
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter(Scheme):
+    """The best of the prefix by level, then counts or sums of weights."""
+
+    level: Array  # [Q, N]
+    sizes: Array  # [N + 1] how many of n are kept
+    weight: Array | None  # [Q, N]
+    share: bool
+
+    def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
+        codes, level = self.codes[q][view.rows], self.level[q][view.rows]
+        takes_part = (codes >= 0)[:, None]
+        ahead = 0 if self.share else before(view, codes, level)
+        earned = None if self.weight is None else self.weight[q][view.at]
+        inverse = np.argsort(view.rows) * view.count
+        for b in budgets:
+            member = (view.place < b) & takes_part
+            above = counted(view, level, member.view(np.uint8), np.flatnonzero(codes >= 0))
+            kept = member & (above[level] + ahead < self.sizes[above[-1]])
+            first = view.by_group(np.where(kept, view.place, 255), np.minimum, np.uint8)
+            if earned is None:
+                yield view.winner(view.by_group(kept.view(np.uint8), np.add, np.uint8), first)
+                continue
+            sums = np.zeros((len(view.bounds) + 1) * view.count)
+            chosen = kept.ravel()[(inverse[view.at[:b]] + view.columns).ravel()]
+            np.add.at(sums, view.slot[:b].ravel(), earned[:b].ravel() * chosen)
+            yield view.winner(sums.reshape(-1, view.count)[:-1], first, first < 255)
+
+    def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
+        weight = np.ones(self.codes.shape) if self.weight is None else self.weight
+        kernels.filtered(orders, self.groups, self.level, self.sizes, weight, self.share, budgets, out)
+        return []
+
+
+@dataclasses.dataclass(frozen=True)
+class Best(Scheme):
+    """The best level, and of it the first position."""
+
+    level: Array  # [Q, N]
+
+    def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
+        level = np.where(self.codes[q] < 0, 255, self.level[q]).astype(np.uint16) << 8
+        key = level[view.at] | np.arange(view.size, dtype=np.uint16)[:, None]
+        best, start = np.full(view.count, 0xFFFF, dtype=np.uint16), 0
+        for b in budgets:
+            best = np.minimum(best, key[start:b].min(axis=0))
+            yield view.candidate(np.where(best >= 0xFF00, 255, best & 255))
+            start = b
+
+    def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
+        kernels.best(orders, self.groups, self.level, budgets, out)
+        return []

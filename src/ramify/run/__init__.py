@@ -1,0 +1,36 @@
+"""The loops: one trajectory, complete leaves, prefixes. Budgeted, replayable, and the same whatever the concurrency."""
+
+from ramify.run.leaf import Arm, Leaves, OnlineConfidence, Run, Step, run_leaves
+from ramify.run.sequential import (
+    Append,
+    BudgetForcing,
+    Continue,
+    Director,
+    Halt,
+    RejectToLength,
+    Revise,
+    Sequential,
+    Trace,
+    Trajectory,
+    run_sequential,
+)
+
+__all__ = [
+    "Append",
+    "Arm",
+    "BudgetForcing",
+    "Continue",
+    "Director",
+    "Halt",
+    "Leaves",
+    "OnlineConfidence",
+    "RejectToLength",
+    "Revise",
+    "Run",
+    "Sequential",
+    "Step",
+    "Trace",
+    "Trajectory",
+    "run_leaves",
+    "run_sequential",
+]

@@ -1,0 +1,237 @@
+"""The record of a run: a directory from which everything it decided can be decided again.
+
+card.json         the protocol: every method by its text, the arms, the budget, versions and host facts
+bank/             the leaves with their signals, durable before anything was decided from them
+decisions.jsonl   every stopping decision with what it saw, then what each question submitted
+ledger.json       what it cost, by stage, surplus and lost work apart
+launches.log      the keys that were launched: after a crash, those without a leaf are work that was lost
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ramify import __version__
+from ramify.bank import Proposal
+from ramify.describe import describe, restore, text
+from ramify.errors import StoreError
+from ramify.ledger import Ledger
+from ramify.run.leaf import Arm, Leaves, Run, run_leaves
+from ramify.store import Store
+from ramify.types import Key, Question
+
+__all__ = ["Recorded", "facts", "load", "record_leaves"]
+
+LIBRARIES = ("numpy", "scipy", "pyarrow", "torch", "transformers")
+
+
+def facts() -> dict[str, Any]:
+    """Versions, kernels and the host: what a difference between two runs of one protocol may come from."""
+    found = {"ramify": __version__}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[call-arg, index, unused-ignore]
+    return {
+        "python": platform.python_version(),
+        "libraries": found,
+        "blas": {name: str(blas.get(name)) for name in ("name", "version", "openblas configuration")},
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cores": os.cpu_count(),
+        "threads": {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")},
+    }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recorded:
+    """A run directory, read back."""
+
+    path: Path
+    protocol: Leaves
+    proposals: tuple[Proposal, ...]
+    questions: tuple[Question, ...]
+    ledger: Ledger  # as it was before the run
+    ahead: int
+    allowance: float
+    details: Mapping[str, Any]
+
+    @property
+    def store(self) -> Store:
+        return Store.open(self.path / "bank")
+
+    @property
+    def decisions(self) -> bytes:
+        return (self.path / "decisions.jsonl").read_bytes()
+
+
+def record_leaves(
+    path: str | Path,
+    protocol: Leaves,
+    questions: Sequence[Question],
+    arms: Sequence[Arm],
+    ledger: Ledger,
+    parse: Callable[[str, Question], Any],
+    *,
+    ahead: int = 1,
+    allowance: float = math.inf,
+    details: Mapping[str, Any] | None = None,
+) -> Run:
+    """Run a leaf protocol into a directory, or go on with the run that is there.
+
+    An interrupted run ends as an uninterrupted one would have: the same leaves, decisions and ledger. Only the work
+    that was lost differs, and it is booked.
+    """
+    path = Path(path)
+    card = _card(protocol, questions, arms, ledger, ahead, allowance, details)
+    _begin(path, card)
+    store, launches = Store.create(path / "bank"), path / "launches.log"
+    lost = _lost(launches, store)
+    with launches.open("a") as log:
+
+        def launched(key: Key) -> None:
+            log.write(json.dumps([key.run, key.question, key.sample]) + "\n")
+            log.flush()
+
+        run = run_leaves(
+            protocol, questions, arms, ledger, parse, ahead=ahead, allowance=allowance, store=store, launched=launched
+        )
+    _write(path / "decisions.jsonl", decisions(run))
+    costs = {
+        "unit": ledger.unit,
+        "limit": None if math.isinf(ledger.limit) else ledger.limit,
+        "spent": run.ledger.spent._asdict(),
+        "total": run.ledger.total,
+        "surplus": run.surplus.total,
+        "lost": {"leaves": lost, "at most": lost * protocol.cap},
+        "beside": run.ledger.beside._asdict(),
+        "questions": dict(zip((question.id for question in questions), run.costs, strict=True)),
+    }
+    _write(path / "ledger.json", json.dumps(costs, indent=1).encode() + b"\n")
+    return run
+
+
+def decisions(run: Run) -> bytes:
+    """Every stopping decision, then every submission, a line each: the same run gives the same bytes."""
+    lines: list[dict[str, Any]] = [
+        {"question": step.question, "n": step.n, "stop": step.stop, "value": _number(step.value)} for step in run.steps
+    ]
+    for q, question in enumerate(run.bank.questions):
+        seen = int(run.bank.drawn[q].sum())
+        support = [_number(float(value)) for value in run.choice.support[q, :seen]]
+        lines.append(
+            {
+                "question": question.id,
+                "submitted": run.answers[q],
+                "winner": int(run.choice.winner[q]),
+                "ended": run.ended[q],
+                "n": seen,
+                "support": support,
+            }
+        )
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def load(path: str | Path) -> Recorded:
+    """A run directory, with its protocol rebuilt from its text."""
+    path = Path(path)
+    try:
+        card = json.loads((path / "card.json").read_text())
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} is no run directory: {error}") from None
+    protocol = card["protocol"]
+    with Store.open(path / "bank").snapshot() as snapshot:
+        known = {question.id: question for question in snapshot.questions}
+    limit = protocol["budget"]["limit"]
+    return Recorded(
+        path,
+        restore(protocol["leaves"]),
+        tuple(restore(form) for form in protocol["arms"]),
+        tuple(known[name] for name in protocol["questions"] if name in known),
+        Ledger(protocol["budget"]["unit"], restore(protocol["budget"]["cost"]), math.inf if limit is None else limit),
+        card["concurrency"]["ahead"],
+        math.inf if card["concurrency"]["allowance"] is None else card["concurrency"]["allowance"],
+        card["details"],
+    )
+
+
+def _card(
+    protocol: Leaves,
+    questions: Sequence[Question],
+    arms: Sequence[Arm],
+    ledger: Ledger,
+    ahead: int,
+    allowance: float,
+    details: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """``protocol`` decides the result; ``concurrency`` and ``host`` do not."""
+    budget = {
+        "unit": ledger.unit,
+        "cost": describe(ledger.cost),
+        "limit": None if math.isinf(ledger.limit) else ledger.limit,
+    }
+    return {
+        "protocol": {
+            "text": text(protocol),
+            "leaves": describe(protocol),
+            "arms": [describe(arm.proposal) for arm in arms],
+            "questions": [question.id for question in questions],
+            "budget": budget,
+        },
+        "details": dict(details or {}),
+        "concurrency": {"ahead": ahead, "allowance": None if math.isinf(allowance) else allowance},
+        "host": facts(),
+    }
+
+
+def _begin(path: Path, card: Mapping[str, Any]) -> None:
+    """Write the card, or check that the run that is there has the same protocol."""
+    file = path / "card.json"
+    if not file.exists():
+        path.mkdir(parents=True, exist_ok=True)
+        _write(file, json.dumps(card, indent=1).encode() + b"\n")
+        return
+    there = json.loads(file.read_text())
+    for part in ("protocol", "details"):
+        for name in sorted({*there[part], *card[part]}):
+            one, other = there[part].get(name), json.loads(json.dumps(card[part].get(name)))
+            if one != other:
+                raise StoreError(
+                    f"{path} holds a run of another protocol: {part}.{name} was {one!r}, and is now {other!r}"
+                )
+
+
+def _lost(launches: Path, store: Store) -> int:
+    """Rollouts that earlier attempts launched and of which nothing is left."""
+    if not launches.exists():
+        return 0
+    keys = set()
+    for line in launches.read_text().splitlines():
+        try:
+            keys.add(Key(*json.loads(line)))
+        except (ValueError, TypeError):  # the last line of a run that was killed
+            continue
+    with store.snapshot() as snapshot:
+        return len(keys - {key for key, _ in snapshot.digests()})
+
+
+def _write(final: Path, data: bytes) -> None:
+    written = final.with_name(f".{final.name}.tmp")
+    written.write_bytes(data)
+    os.replace(written, final)
