@@ -148,27 +148,42 @@ from ramify.evidence import (
     normalised_likelihood,
     sequence_logprob,
 )
-from ramify.ledger import Calls, Tokens
+from ramify.ledger import Calls, Flops, Money, Seconds, Tokens
 from ramify.metrics import (
     Accuracy,
     BCa,
     BetaPrior,
     BetaWeights,
+    Betting,
+    Borda,
+    Copeland,
+    Elo,
+    EmpiricalBernstein,
     EvenWeights,
     GeomAt,
     GPassAt,
+    Judging,
+    Kemeny,
     MaxAt,
     MaxEntropyWeights,
     MeanGPassAt,
+    MeanScore,
     MomentWeights,
     PassArea,
     PassAt,
     PassHat,
     PayoffWeights,
     Percentile,
+    PlackettLuce,
+    Rasch,
+    Reproducible,
+    Schulze,
     StrictMajority,
     Studentised,
     ThresholdUtility,
+    TiedBradleyTerry,
+    TrueSkill,
+    TwoParameter,
 )
 from ramify.models import HF, Heads, OutcomeHead, Pocket, Tabular, ValueHead
 from ramify.stop import (
@@ -415,7 +430,7 @@ MODELS = (
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
-COSTS = (Tokens(), Tokens(prompt=True), Calls())
+COSTS = (Tokens(), Tokens(prompt=True), Calls(), Flops(10, 2, 4), Money(2.0, 0.5), Seconds(0.1))
 DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
 
 # Evidence from tokens: needs "logprob", "rank", "token", "role" and six raw alternatives, and the layer "answer_start".
@@ -498,6 +513,30 @@ TOKEN_STOPS: tuple[TokenStop, ...] = (
     Looping(times=2, longest=3, least=4),
     AnyToken(TokenLimit(9), Looping(times=3, longest=1, least=3)),
 )
+SCORERS = (
+    MeanScore(),
+    Borda(),
+    Copeland(),
+    Schulze(),
+    Kemeny(),
+    TiedBradleyTerry(),
+    TiedBradleyTerry("rao-kupper", pairing="index"),
+    TiedBradleyTerry("half", prior=0.5),
+    PlackettLuce(),
+    PlackettLuce("sample", prior=0.1),
+    Elo(),
+    TrueSkill(),
+    TrueSkill(margin=0.5, ties="draw"),
+    Rasch(),
+    TwoParameter(),
+)
+COMPARISONS = (
+    *SCORERS,
+    EmpiricalBernstein(),
+    Betting(points=81),
+    Reproducible(),
+    Judging("a model", "Which is better?"),
+)
 FUNCTIONALS = (
     Accuracy(),
     PassAt(8),
@@ -532,4 +571,5 @@ METHODS: tuple[object, ...] = (
     *FUNCTIONALS,
     *INTERVALS,
     *PRIORS,
+    *COMPARISONS,
 )

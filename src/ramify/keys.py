@@ -22,7 +22,7 @@ import numpy as np
 from ramify.errors import is_whole, require
 from ramify.types import Key
 
-__all__ = ["digest", "generator", "gumbel", "permutation", "philox", "streams", "uniform"]
+__all__ = ["digest", "generator", "gumbel", "numbered", "permutation", "philox", "streams", "uniform"]
 
 PROTOCOL = b"ramify/1"
 MULTIPLIER = (0xD2511F53, 0xCD9E8D57)
@@ -56,6 +56,26 @@ def streams(keys: Iterable[Key]) -> np.ndarray:
     """The streams of several keys as one ``[B, 4]`` uint32 array: what every draw below takes."""
     packed = b"".join(map(digest, keys))
     return np.frombuffer(packed, dtype="<u4").astype(np.uint32).reshape(-1, 4)
+
+
+def numbered(key: Key, samples: Iterable[int]) -> np.ndarray:
+    """The streams ``[n, 4]`` of a key under other sample numbers; what they share is hashed once.
+
+    >>> key = Key("run", "q1", 0, "replay")
+    >>> bool((numbered(key, [3, 7]) == streams([key._replace(sample=3), key._replace(sample=7)])).all())
+    True
+    """
+    digest(key)  # checks its fields
+    run, question, stream = (part.encode() for part in (key.run, key.question, key.stream))
+    opening = [PROTOCOL, struct.pack("<I", len(run)), run, struct.pack("<I", len(question)), question]
+    shared = hashlib.blake2b(b"".join(opening), digest_size=16)
+    closing = struct.pack("<I", len(stream)) + stream
+    found = []
+    for sample in samples:
+        one = shared.copy()
+        one.update(struct.pack("<Q", sample) + closing)
+        found.append(one.digest())
+    return np.frombuffer(b"".join(found), dtype="<u4").astype(np.uint32).reshape(-1, 4)
 
 
 def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:

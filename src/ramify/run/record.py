@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify import __version__
+import ramify
 from ramify.bank import Proposal
 from ramify.describe import describe, restore, text
 from ramify.errors import StoreError
@@ -37,7 +37,7 @@ LIBRARIES = ("numpy", "scipy", "pyarrow", "torch", "transformers")
 
 def facts() -> dict[str, Any]:
     """Versions, kernels and the host: what a difference between two runs of one protocol may come from."""
-    found = {"ramify": __version__}
+    found = {"ramify": ramify.__version__}
     for name in LIBRARIES:
         try:
             found[name] = version(name)
