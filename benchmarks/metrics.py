@@ -129,6 +129,7 @@ def bootstraps(questions: int, repeats: int, timed: int) -> None:
     grades, n = bank(questions), 10_000
     rng = np.random.default_rng(0)
     table = np.asarray([bank_profile(Tally.of(row[None])).at(N) for row in grades])  # a question's own profile
+    distinct = table + 1e-6 * rng.random(table.shape)
 
     def plain() -> np.ndarray:
         return np.stack([table[rng.integers(0, questions, questions)].mean(axis=0) for _ in range(timed)])
@@ -136,25 +137,29 @@ def bootstraps(questions: int, repeats: int, timed: int) -> None:
     def peer() -> list[float]:
         return [scorio.pass_at_k(grades[rng.integers(0, questions, questions)], 8) for _ in range(timed)]
 
-    def profile() -> Any:
-        return bootstrap_profile(Tally.of(grades), GeomAt(N), KEY, n)
+    runs: list[tuple[str, Callable[[], Any], Callable[[], Any], str]] = [
+        ("Pass@8", lambda: bootstrap_profile(Tally.of(grades), PassAt(8), KEY, n), peer, "scorio in a loop"),
+        (
+            "all t at k = 80",
+            lambda: bootstrap_profile(Tally.of(grades), GeomAt(N), KEY, n),
+            plain,
+            "NumPy gather, mean",
+        ),
+        ("table of 80", lambda: bootstrap_means(table, KEY, n, then=first), plain, "NumPy gather, mean"),
+        (
+            "table of 80, rows distinct",
+            lambda: bootstrap_means(distinct, KEY, n, then=first),
+            plain,
+            "NumPy gather, mean",
+        ),
+    ]
+    for name, ours, theirs, note in runs:
+        mine, other = race(ours, theirs, repeats, slow=True)
+        show(f"{n:,} replicates, {name}, {questions:,}", mine, other * n / timed, f"{note}, {timed:,} of them, scaled")
 
-    def means() -> Any:
-        return bootstrap_means(table, KEY, n, then=lambda m: m[..., 0])
 
-    scale = n / timed
-    mine, theirs = race(profile, plain, repeats, slow=True)
-    note = "NumPy gather and mean" + ("" if timed == n else f", {timed} of them, scaled")
-    show(f"{n:,} replicates, whole profile, {questions:,} x {N}", mine, theirs * scale, note)
-    mine, theirs = race(means, plain, repeats, slow=True)
-    show(f"{n:,} replicates, any table, {questions:,} x {N}", mine, theirs * scale, note)
-    mine, theirs = race(lambda: bootstrap_profile(Tally.of(grades), PassAt(8), KEY, n), peer, repeats, slow=True)
-    show(
-        f"{n:,} replicates of Pass@8, {questions:,} x {N}",
-        mine,
-        theirs * scale,
-        f"scorio in a loop, {timed} of them, scaled",
-    )
+def first(means: np.ndarray) -> np.ndarray:
+    return means[..., 0]
 
 
 def growth(repeats: int) -> None:

@@ -20,7 +20,7 @@ from ramify.keys import generator
 from ramify.metrics.functionals import Functional
 from ramify.metrics.profile import Profile
 from ramify.metrics.tally import Tally
-from ramify.metrics.units import Found, Layout, check, counts_of, members_of, redraw, replicate, units_of
+from ramify.metrics.units import Found, Layout, alike, check, counts_of, members_of, redraw, replicate, units_of
 from ramify.types import Key
 
 __all__ = ["Resample", "Statistic", "bootstrap", "bootstrap_difference", "bootstrap_means", "bootstrap_profile"]
@@ -114,10 +114,10 @@ def bootstrap_means(
             means = flat[..., :columns] / flat[..., columns:]
         return means[..., 0] if then is None else then(means)
 
-    units = sums
     if clusters is not None:
-        units = np.stack([sums[unit].sum(axis=0) for unit in members_of(clusters, len(table))])
-    found = replicate(units, np.ones(len(units), dtype=np.int64), statistic, generator(key), replicates, errors)
+        sums = np.stack([sums[unit].sum(axis=0) for unit in members_of(clusters, len(table))])
+    units, times = alike(sums)
+    found = replicate(units, times, statistic, generator(key), replicates, errors)
     value, values, left, times, error, within = found
     usable = ~np.isnan(values)
     lost = f"{int((~usable).sum())} replicates without a value left out" if not usable.all() else ""

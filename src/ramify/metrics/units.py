@@ -14,7 +14,18 @@ from ramify.metrics.laws import binomial
 from ramify.metrics.profile import Profile
 from ramify.metrics.tally import Tally
 
-__all__ = ["Found", "Layout", "check", "counts_of", "errors_of", "members_of", "redraw", "replicate", "units_of"]
+__all__ = [
+    "Found",
+    "Layout",
+    "alike",
+    "check",
+    "counts_of",
+    "errors_of",
+    "members_of",
+    "redraw",
+    "replicate",
+    "units_of",
+]
 
 BLOCK = 1 << 19  # counts held at a time, so that they stay in cache
 CELLS = 1 << 15  # counters updated at a time
@@ -63,6 +74,15 @@ def _counted(rng: np.random.Generator, times: Array, r: int) -> Array:
         place += np.arange(0, here * many, many)[:, None]
         counts[first : first + here] = np.bincount(place.reshape(-1), minlength=here * many).reshape(here, many)
     return counts
+
+
+def alike(rows: Array) -> tuple[Array, Array]:
+    """The distinct rows ``[U, C]`` and how often each occurs ``[U]``: a table of right and wrong has few."""
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
+    _, first, times = np.unique(keys, return_index=True, return_counts=True)
+    if 2 * len(first) > len(rows):
+        return rows, np.ones(len(rows), dtype=np.int64)
+    return rows[first], times
 
 
 def replicate(
