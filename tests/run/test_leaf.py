@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramify.bank import Candidates
+from ramify.bank import Candidates, Proposal
 from ramify.decide import BestOfN, Plurality, SoftBestOfN, WeightedVote
 from ramify.decode import Temperature
 from ramify.describe import parse as parse_text
@@ -21,10 +21,11 @@ from ramify.describe import text
 from ramify.errors import InvalidValue
 from ramify.evidence import mean_logprob, normalised_likelihood
 from ramify.ledger import Calls, Flops, Ledger, Money, Seconds, Tokens, Work
-from ramify.models import decode_with
-from ramify.run import Leaves, OnlineConfidence, Run, run_leaves
+from ramify.models import OutcomeHead, Pocket, decode_with
+from ramify.run import Arm, Leaves, OnlineConfidence, Run, run_leaves
 from ramify.stop import AdaptiveConsistency, DirichletConsistency, Esc, LeaderShare, TokenLimit
-from ramify.types import Key, Request, Sampler
+from ramify.tasks import Countdown
+from ramify.types import Key, Question, Request, Sampler
 from tests.run.tools import ANSWERS, MODEL, arm, delayed, parse, questions, shuffled
 
 PROTOCOLS = (
@@ -42,6 +43,7 @@ PROTOCOLS = (
     Leaves(n=4, cap=6, truncate=True, each=11),
     Leaves(n=4, cap=6, within=TokenLimit(3)),
     Leaves(n=5, cap=6, schedule=(0, 0, 1)),
+    Leaves(n=6, cap=6, order="uncertain", stop=AdaptiveConsistency(0.9)),
     Leaves(n=6, cap=8, top=2, within=OnlineConfidence(warmup=3, eta=50, window=2, k=2), share_prompt=False),
 )
 
@@ -217,10 +219,46 @@ def test_several_arms_make_one_bank_in_order_of_sample() -> None:
     assert found.bank.text[0, 1] == leaf.text
 
 
+def test_an_uncertain_question_gets_the_budget_that_a_settled_one_does_not_need() -> None:
+    """One budget over questions of different difficulty: where the vote is close there are more leaves."""
+    found = run(Leaves(n=12, cap=6, order="uncertain", stop=AdaptiveConsistency(0.99)), count=30, limit=500)
+    counts = found.bank.drawn.sum(axis=1)
+    last = {step.question: step.value for step in found.steps}
+    sure = np.array([last[question.id] for question in found.bank.questions])
+    assert counts.min() >= 1
+    assert counts.max() > counts.min() + 2
+    spread = [values.min() for values in (sure,)]
+    even = run(Leaves(n=12, cap=6, stop=AdaptiveConsistency(0.99)), count=30, limit=500)
+    evenly = {step.question: step.value for step in even.steps}
+    assert spread[0] >= min(evenly.values()), "the least certain question is more certain than under equal shares"
+
+
 def test_leaves_that_a_rule_cut_do_not_vote() -> None:
     found = run(Leaves(n=4, cap=12, within=TokenLimit(1)), count=2)
     assert set(np.array(found.bank.endings)[found.bank.ended[found.bank.drawn]]) == {"stop:TokenLimit"}
     assert found.answers == (None, None)
+
+
+def test_a_verifier_s_reading_is_charged_as_signal_and_admitted_beforehand() -> None:
+    task, model = Countdown(3), Pocket("main")
+    proposal = Proposal(run="verified", model=repr(model))
+    source = Arm(proposal, decode_with(model, Temperature(1.0)), lambda q: tuple(model.encode(q.prompt)))
+    protocol = Leaves(n=3, cap=60, rule=BestOfN("right"), evidence=(("right", OutcomeHead("main")),), order="questions")
+
+    def answer(text: str, question: Question) -> str | None:
+        return task.parse(text, question).answer
+
+    for limit in (math.inf, 300):
+        ledger = Ledger("tokens", Tokens(), limit=limit)
+        found = run_leaves(protocol, task.questions(3), [source], ledger, answer, ahead=3)
+        assert found.ledger.total <= limit
+        assert found.bank.length is not None
+        prompts = [len(model.encode(question.prompt)) for question in found.bank.questions]
+        lengths, drawn = np.where(found.bank.drawn, found.bank.length, 0), found.bank.drawn.sum(axis=1)
+        assert found.ledger.spent.generate == lengths.sum()
+        assert found.ledger.spent.signal == lengths.sum() + np.dot(prompts, drawn)
+        assert drawn.sum() == (9 if limit == math.inf else drawn.sum())
+        assert drawn[0] >= 1
 
 
 def test_errors_name_the_field() -> None:
@@ -232,3 +270,5 @@ def test_errors_name_the_field() -> None:
         run_leaves(Leaves(schedule=(0, 1)), questions(1), [arm(), arm()], Ledger("tokens", Tokens()), parse)
     with pytest.raises(InvalidValue, match=r"Leaves.order"):
         Leaves(order="arrival")
+    with pytest.raises(InvalidValue, match="goes by a stop's statistic"):
+        Leaves(order="uncertain")

@@ -22,6 +22,7 @@ from ramify.run import (
     Director,
     RejectToLength,
     Revise,
+    SelfRefine,
     Sequential,
     Trajectory,
     run_sequential,
@@ -44,6 +45,7 @@ DIRECTORS: tuple[Director, ...] = (
     Revise(rounds=3, critique=(3,), cap=6),
     Revise(rounds=3, critique=(3,), cap=6, check=done),
     RejectToLength(most=2, tries=4),
+    SelfRefine(rounds=2, critique=(3,), refine=(3, 3), cap=6),
 )
 
 
@@ -131,6 +133,14 @@ def test_revision_stops_when_the_check_passes() -> None:
         assert (each.ended == "checked") == ("b" in each.trace.text)
     once = run(Revise(rounds=1, critique=(3,), cap=6, check=done), count=60)
     assert sum("b" in each.trace.text for each in found) > sum("b" in each.trace.text for each in once)
+
+
+def test_self_refine_lets_the_model_criticise_and_answer_again() -> None:
+    for found in run(SelfRefine(rounds=2, critique=(3,), refine=(3, 3), cap=12), count=8, cap=100):
+        assert found.trace.written == ("critique", "refine", "critique", "refine")
+        assert found.ledger.spent.control == 6
+    for found in run(SelfRefine(rounds=2, critique=(3,), refine=(3, 3), cap=12, done=bool), count=3):
+        assert (found.trace.written, found.ended) == (("critique",), "done")
 
 
 def test_rejection_to_length_charges_what_it_throws_away() -> None:

@@ -26,6 +26,7 @@ from ramify.types import Key, Leaf, Question, Request, Sampler
 __all__ = ["Arm", "Leaves", "OnlineConfidence", "Run", "Step", "run_leaves"]
 
 
+ORDERS = ("rounds", "questions", "uncertain")
 VOTING = ("eos", "length", "unknown", "stop:budget", "stop:until")  # a leaf that a rule cut within does not vote
 
 
@@ -57,8 +58,10 @@ class Leaves:
     """A leaf protocol. What it does depends on its fields, the questions, the keys and the samplers: never on timing.
 
     Candidates are revealed in ``order``: "rounds" asks every question for its first leaf, then for its second, and so
-    on; "questions" finishes one before the next. Sample i comes from arm ``schedule[i % len(schedule)]``. A leaf is
-    launched only if its worst case fits what is left, of the whole budget and of ``each`` question's; ``truncate``
+    on; "questions" finishes one before the next; "uncertain" gives the next leaf to the question whose stop is furthest
+    from firing (the smallest statistic), which spends one budget where it may still change something. Sample i comes
+    from arm ``schedule[i % len(schedule)]``. A leaf is launched only if its worst case fits what is left, of the whole
+    budget and of ``each`` question's, with that of evidence that says its own (``worst(prompt, cap)``); ``truncate``
     declares that the last leaf may instead be cut at what is left. ``share_prompt`` charges a question's prompt once
     (its cache is reused) rather than for every leaf. A question without any leaf submits ``fallback``.
     """
@@ -81,7 +84,11 @@ class Leaves:
     def __post_init__(self) -> None:
         require(is_whole(self.n), "Leaves.n", self.n, "use a number of leaves >= 0")
         require(is_whole(self.cap, 1), "Leaves.cap", self.cap, "use a number of tokens >= 1")
-        require(self.order in ("rounds", "questions"), "Leaves.order", self.order, "use 'rounds' or 'questions'")
+        require(self.order in ORDERS, "Leaves.order", self.order, f"use one of {', '.join(ORDERS)}")
+        ok = self.order != "uncertain" or self.stop is not None
+        require(
+            ok, "Leaves.stop", None, "'uncertain' goes by a stop's statistic: give one, such as AdaptiveConsistency()"
+        )
         ok = len(self.schedule) > 0 and all(is_whole(arm) for arm in self.schedule)
         require(ok, "Leaves.schedule", self.schedule, "name the arm of each sample in turn, such as (0, 0, 1)")
         names = [name for name, _ in self.evidence]
@@ -201,20 +208,14 @@ class _Loop:
         self.seen = {
             question.id: _Seen(question, dataclasses.replace(ledger, limit=protocol.each)) for question in questions
         }
-        samples, places = range(protocol.n), range(len(questions))
-        rounds = [(q, i) for i in samples for q in places]
-        self.order = rounds if protocol.order == "rounds" else [(q, i) for q in places for i in samples]
-        self.position = 0
         self._asked: dict[tuple[int, int], Asked] = {}
 
     def program(self) -> Generator[Asked, Leaf, Run]:
         """Ask for a leaf if it can be paid for, charge it, look at it, and stop a question when its rule says so."""
         steps, protocol_cap = list[Step](), self.protocol.cap
-        for position, (q, sample) in enumerate(self.order):
-            self.position = position
+        while (place := next(self.following(), None)) is not None:
+            q, sample = place
             seen = self.seen[self.questions[q].id]
-            if seen.ended:
-                continue
             asked = self.asked(q, sample)
             assert asked is not None, "everything before this sample has been revealed"
             cap = self.affordable(seen, asked)
@@ -230,9 +231,23 @@ class _Loop:
             self.judge(seen, asked)
             step = self.verdict(seen)
             steps.append(step)
-            if step.stop:
-                seen.ended = "stop"
+            seen.value = step.value
+            seen.ended = "stop" if step.stop else "n" if len(seen.leaves) == self.protocol.n else ""
         return self.decide(steps)
+
+    def following(self) -> Iterator[tuple[int, int]]:
+        """(question, sample) in the order they will be revealed, if no question ends before its n leaves."""
+        going = [q for q, seen in enumerate(self.seen.values()) if not seen.ended and self.protocol.n]
+        seen = [self.seen[question.id] for question in self.questions]
+        if self.protocol.order == "questions":
+            yield from ((q, i) for q in going for i in range(len(seen[q].leaves), self.protocol.n))
+            return
+        if self.protocol.order == "uncertain":
+            going.sort(key=lambda q: (len(seen[q].leaves) > 0, seen[q].value, len(seen[q].leaves), q))
+        else:
+            going.sort(key=lambda q: (len(seen[q].leaves), q))
+        for ahead in range(self.protocol.n):
+            yield from ((q, i) for q in going if (i := len(seen[q].leaves) + ahead) < self.protocol.n)
 
     # ------------------------------------------------------------------------------------------------------ candidates
 
@@ -258,12 +273,10 @@ class _Loop:
         return Asked(Request(key, arm.encode(question), protocol.cap, top=protocol.top, stop=within), number)
 
     def upcoming(self) -> Iterator[Asked]:
-        for place in range(self.position + 1, len(self.order)):
-            q, sample = self.order[place]
-            if not self.seen[self.questions[q].id].ended:
-                asked = self.asked(q, sample)
-                if asked is not None:
-                    yield asked
+        for q, sample in self.following():
+            asked = self.asked(q, sample)
+            if asked is not None:
+                yield asked
 
     def alive(self, asked: Asked) -> bool:
         return not self.seen[asked.request.key.question].ended
@@ -427,6 +440,7 @@ class _Seen:
     evidence: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     read: set[int] = dataclasses.field(default_factory=set)  # arms that have this prompt in their cache
     ended: str = ""
+    value: float = -math.inf  # of the stop's statistic, at the last reveal
     _fitted: list[TokenStop | None] = dataclasses.field(default_factory=list)
 
     def reveal(self, leaf: Leaf, answer: Any) -> None:

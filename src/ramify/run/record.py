@@ -14,6 +14,8 @@ import json
 import math
 import os
 import platform
+import resource
+import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -105,9 +107,11 @@ def record_leaves(
             log.write(json.dumps([key.run, key.question, key.sample]) + "\n")
             log.flush()
 
+        start = time.perf_counter()
         run = run_leaves(
             protocol, questions, arms, ledger, parse, ahead=ahead, allowance=allowance, store=store, launched=launched
         )
+    took = time.perf_counter() - start
     _write(path / "decisions.jsonl", decisions(run))
     costs = {
         "unit": ledger.unit,
@@ -116,7 +120,12 @@ def record_leaves(
         "total": run.ledger.total,
         "surplus": run.surplus.total,
         "lost": {"leaves": lost, "at most": lost * protocol.cap},
-        "beside": run.ledger.beside._asdict(),
+        "beside": {
+            **run.ledger.beside._asdict(),
+            "seconds": took,
+            "tokens a second": (run.ledger.spent.generate + run.surplus.spent.generate) / took,
+            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        },
         "questions": dict(zip((question.id for question in questions), run.costs, strict=True)),
     }
     _write(path / "ledger.json", json.dumps(costs, indent=1).encode() + b"\n")

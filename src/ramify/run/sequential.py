@@ -30,6 +30,7 @@ __all__ = [
     "Halt",
     "RejectToLength",
     "Revise",
+    "SelfRefine",
     "Sequential",
     "Trace",
     "Trajectory",
@@ -164,6 +165,37 @@ class Revise:
         if passed or trace.ended != "eos" or len(trace.written) >= self.rounds - 1:
             return Halt("checked" if passed else trace.ended)
         return Append(self.critique, "critique")
+
+
+@method
+class SelfRefine:
+    """Self-refine (Madaan et al., 2023): an answer, then ``rounds`` times the model's own critique and a new answer.
+
+    ``critique`` and ``refine`` are appended before each; ``done(critique text)`` may end it early.
+    """
+
+    rounds: int = 1
+    critique: tuple[int, ...] = ()
+    refine: tuple[int, ...] = ()
+    cap: int = 512
+    done: Callable[[str], bool] | None = None
+
+    def __post_init__(self) -> None:
+        require(is_whole(self.rounds), "SelfRefine.rounds", self.rounds, "use a number of rounds >= 0")
+        require(is_whole(self.cap, 1), "SelfRefine.cap", self.cap, "use a number of tokens >= 1")
+        for name in ("critique", "refine"):
+            require(getattr(self, name) or not self.rounds, f"SelfRefine.{name}", (), "give the tokens to append")
+
+    def act(self, trace: Trace, left: int) -> Action:
+        if trace.ended == "":
+            room = min(self.cap, left)
+            return Continue(room, least=1 if trace.written else 0) if room > 0 else Halt("length")
+        critiqued = bool(trace.written) and trace.written[-1] == "critique"
+        if critiqued and self.done is not None and self.done(trace.text):
+            return Halt("done")
+        if critiqued:
+            return Append(self.refine, "refine")
+        return Halt(trace.ended) if trace.written.count("refine") >= self.rounds else Append(self.critique, "critique")
 
 
 @method

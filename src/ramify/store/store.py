@@ -286,11 +286,11 @@ class Store:
         disk.publish(written, final)
         return Entry(str(final.relative_to(self.path)), kind, size, checksum, rows, name)
 
-    def add_bank(self, bank: Bank, outcomes: Mapping[str, Outcomes] | None = None) -> None:
+    def add_bank(self, bank: Bank, outcomes: Mapping[str, Outcomes] | None = None, *, beside: bool = False) -> None:
         """Keep the candidates of a bank, its layers, and grades beside it. Keys that are there are left alone."""
         answers = [[bank.answer(q, n) for n in range(bank.shape[1])] for q in range(bank.shape[0])]
         for source, proposal in enumerate(bank.proposals):
-            with self.writer(proposal, beside=len(bank.proposals) > 1) as writer:
+            with self.writer(proposal, beside=beside or len(bank.proposals) > 1) as writer:
                 writer.ask(bank.questions)
                 batch: list[Record] = []
                 for q, n in zip(*np.nonzero(bank.source == source), strict=True):

@@ -21,6 +21,7 @@ import numpy as np
 from ramify.bank import Bank, Signal
 from ramify.describe import method
 from ramify.errors import InvalidValue, require
+from ramify.ledger import Work
 from ramify.models.pocket.checkpoint import read_tensors
 from ramify.models.pocket.model import DATA, Pocket, engine_of
 from ramify.models.pocket.product import PANEL, linear, panels, pieces, rows_per_call
@@ -137,6 +138,10 @@ class OutcomeHead:
         signal = Heads(self.name).outcome([(*prompts[q], *tokens.tolist()) for q, tokens in written])
         values[recorded], cost[recorded] = signal
         return Signal(values, cost)
+
+    def worst(self, prompt: int, cap: int) -> Work:
+        """What a leaf of at most ``cap`` tokens can cost to read: a run asks before it launches one."""
+        return Work(generated=prompt + cap)
 
 
 _NONE = np.empty(0, np.int64)
