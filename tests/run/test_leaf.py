@@ -256,7 +256,7 @@ def test_a_verifier_s_reading_is_charged_as_signal_and_admitted_beforehand() -> 
         prompts = [len(model.encode(question.prompt)) for question in found.bank.questions]
         lengths, drawn = np.where(found.bank.drawn, found.bank.length, 0), found.bank.drawn.sum(axis=1)
         assert found.ledger.spent.generate == lengths.sum()
-        assert found.ledger.spent.signal == lengths.sum() + np.dot(prompts, drawn)
+        assert found.ledger.spent.signal == lengths.sum() - drawn.sum() + np.dot(prompts, drawn), "all but the end"
         assert drawn.sum() == (9 if limit == math.inf else drawn.sum())
         assert drawn[0] >= 1
 
