@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 
 .PHONY: demo test lint bench soak clean
 
-demo: $(VENV)/demo.stamp            ## the embedded reasoner on Countdown; then decoders on an enumerable model
+demo: $(VENV)/demo.stamp            ## the embedded reasoner on Countdown, protocols under a budget, decoders on an enumerable model
 	$(BIN)/python examples/countdown.py
+	$(BIN)/python examples/budgets.py
 	$(BIN)/python examples/decoding.py
 
 test: lint                          ## lint, types, then every test and doctest
