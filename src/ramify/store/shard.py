@@ -25,7 +25,7 @@ from ramify.types import Key
 __all__ = ["FILES", "columns_of", "records_of", "row_groups", "tables", "write"]
 
 FILES = ("attempts", "tokens", "alternatives", "times")
-GROUP_TOKENS = 1 << 18  # a row group holds whole pools up to this many tokens
+GROUP_TOKENS = 1 << 17  # a row group holds whole pools up to this many tokens
 RAW_ABOVE = 0.2  # share of exceptions from which the lattice code does not pay
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())
@@ -225,7 +225,7 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 def row_groups(sizes: Sequence[int], pools: Sequence[Any]) -> list[slice]:
     """Cut candidates, which lie pool by pool, into row groups: whole pools, up to a cap; a pool beyond it is cut.
 
-    >>> row_groups([200_000, 50_000, 60_000, 10], ["a", "a", "b", "b"])
+    >>> row_groups([100_000, 25_000, 30_000, 10], ["a", "a", "b", "b"])
     [slice(0, 2, None), slice(2, 4, None)]
     """
     starts = [0] + [i for i in range(1, len(pools)) if pools[i] != pools[i - 1]] + [len(pools)]

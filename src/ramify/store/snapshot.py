@@ -463,7 +463,7 @@ class Snapshot:
 
 def _open(path: Path) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, memory_map=True)
+        return pq.ParquetFile(path)  # not mapped: pages of a large file would count as memory in use
     except (OSError, pa.ArrowInvalid) as error:
         raise StoreError(f"{path}: cannot be read ({error}): run `ramify bank verify {path.parent}`") from error
 
