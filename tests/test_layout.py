@@ -19,7 +19,8 @@ CORE = {"errors", "types", "keys", "ledger", "arrays", "describe"}
 LAYERS = (
     CORE,
     {"decode", "bank"},
-    {"evidence", "decide", "stop", "search", "agg"},
+    {"evidence", "decide", "stop", "search"},
+    {"agg"},
     {"models", "tasks", "verify", "store"},
     {"run", "metrics"},
     {"study", "report", "serve", "cli"},
