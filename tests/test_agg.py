@@ -105,7 +105,7 @@ def test_parts_are_returned_as_asked() -> None:
         agg.best_of_n(ANSWERS, SCORES, return_everything=True)  # type: ignore[call-arg]
 
 
-# ------------------------------------------------------------------------------------------------- every rule by function
+# ----------------------------------------------------------------------------------------------- every rule by function
 
 UNIT = [[1.0, 0.2, 0.2, 0.9], [0.2, 1.0, 0.7, 0.1], [0.2, 0.7, 1.0, 0.1], [0.9, 0.1, 0.1, 1.0]]
 CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
