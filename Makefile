@@ -19,6 +19,7 @@ lint: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each printing ratios
+	$(BIN)/python benchmarks/decide.py
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/keys.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/metrics.py

@@ -78,23 +78,27 @@ def means(orders, groups, weight, budgets, out):
     n, sizes = groups.shape[1], _sizes(groups)
     total, first, mean = np.zeros(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1)
     number, base = np.zeros(n + 1), np.zeros(n + 1)
+    finite = np.isfinite(weight).all()
     for r in range(orders.shape[0]):
         for q in range(groups.shape[0]):
-            total[:], first[:], number[:] = 0.0, NONE, 0.0
+            size = sizes[q]
+            total[:size], first[:size], number[:size], base[:size] = 0.0, NONE, 0.0, 0.0
             start = 0
             for k in range(budgets.size):
                 for j in range(start, budgets[k]):
                     i = orders[r, q, j]
-                    g = groups[q, i]
-                    if number[g] == 0:
-                        first[g], base[g] = j, weight[q, i]
+                    g, w = groups[q, i], weight[q, i]
+                    base[g] = w if first[g] == NONE else base[g]
+                    first[g] = min(first[g], j)
                     number[g] += 1
-                    if weight[q, i] != base[g]:
-                        total[g] += weight[q, i] - (base[g] if np.isfinite(base[g]) else 0.0)
+                    if finite:
+                        total[g] += w - base[g]
+                    elif w != base[g]:
+                        total[g] += w - (base[g] if np.isfinite(base[g]) else 0.0)
                 start = budgets[k]
-                for g in range(sizes[q]):
+                for g in range(size):
                     mean[g] = base[g] + total[g] / max(number[g], 1.0)
-                at = _leader(mean, first, sizes[q])
+                at = _leader(mean, first, size)
                 out[r, k, q] = orders[r, q, at] if at < NONE else -1
 
 
@@ -131,7 +135,7 @@ def _by_level(level, groups):
             starts[level[i] + 1] += 1
     for c in range(n):
         starts[c + 1] += starts[c]
-    order = np.zeros(starts[n], np.int64)
+    order = np.zeros(starts[n], np.uint8)
     for i in range(n):
         if groups[i] < n:
             order[starts[level[i]]] = i
@@ -187,12 +191,27 @@ def _scale(chain, count, level, limit):
 
 
 @numba.njit(cache=True)
-def ranks(orders, groups, level, table, share, limit, budgets, out, again):
+def _shared(chain, count, place, groups, level, table, scale, total, first):
+    """Add what each level earns to the groups of its members, who share it; ``scale`` 0 shares in fractions."""
+    t = 0
+    while t < count:
+        e = _end(chain, t, count, level)
+        gain = table[count, count - t] - table[count, count - e]
+        each = gain * (scale // (e - t)) if scale else gain / (e - t)
+        for s in range(t, e):
+            g = groups[chain[s]]
+            total[g] += each
+            first[g] = min(first[g], place[chain[s]])
+        t = e
+
+
+@numba.njit(cache=True)
+def ranks(orders, groups, level, table, gains, share, limit, budgets, out, again):
     n, sizes = groups.shape[1], _sizes(groups)
     total, first = np.zeros(n + 1), np.zeros(n + 1, np.int64)
-    place, chain = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    place, chain = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
     for q in range(groups.shape[0]):
-        ordered = _by_level(level[q], groups[q])
+        ordered, size = _by_level(level[q], groups[q]), sizes[q]
         tied = ordered.size > 0 and level[q, ordered[-1]] + 1 < ordered.size
         for r in range(orders.shape[0]):
             for j in range(n):
@@ -201,47 +220,45 @@ def ranks(orders, groups, level, table, share, limit, budgets, out, again):
             chain[:count] = ordered
             for k in range(budgets.size - 1, -1, -1):  # from the largest budget down: the next one's members are here
                 count = _members(chain, count, place, budgets[k])
-                total[: sizes[q]], first[: sizes[q]] = 0.0, NONE
-                scale = _scale(chain, count, level[q], limit) if tied and share else 1
-                t = 0
-                while t < count:
-                    e = _end(chain, t, count, level[q]) if tied else t + 1
-                    if e - t > 1 and not share:
+                total[:size], first[:size] = 0.0, NONE
+                scale = 1
+                if tied and share:
+                    scale = _scale(chain, count, level[q], limit)
+                    _shared(chain, count, place, groups[q], level[q], table, scale, total, first)
+                else:
+                    t = 0
+                    while tied and t < count:
+                        e = _end(chain, t, count, level[q])
                         _by_place(chain, t, e, place)
-                    gain = table[count, count - t] - table[count, count - e]
-                    each = gain if e - t == 1 and scale == 1 else gain * (scale // (e - t)) if scale else gain / (e - t)
-                    for s in range(t, e):
-                        i = chain[s]
-                        g = groups[q, i]
-                        total[g] += each if share else table[count, count - s] - table[count, count - s - 1]
-                        first[g] = min(first[g], place[i])
-                    t = e
-                at = _leader(total, first, sizes[q])
+                        t = e
+                    for s in range(count):
+                        g = groups[q, chain[s]]
+                        total[g] += gains[count, s]
+                        first[g] = min(first[g], place[chain[s]])
+                at = _leader(total, first, size)
                 out[r, k, q] = orders[r, q, at] if at < NONE else -1
                 if scale == 0:  # fractions in floating point: where two sums are this close only the rule is exact
                     high = total[groups[q, orders[r, q, at]]] * (1 - 1e-12)
-                    for g in range(sizes[q]):
+                    for g in range(size):
                         again[q, r] |= first[g] < NONE and first[g] != at and total[g] >= high
 
 
 @numba.njit(cache=True)
-def filtered(orders, groups, level, keep, weight, share, budgets, out):
+def filtered(orders, groups, level, keep, weight, counting, share, budgets, out):
     n, sizes = groups.shape[1], _sizes(groups)
     total, first = np.zeros(n + 1), np.zeros(n + 1, np.int64)
-    place, chain = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    kept = np.zeros(n, np.bool_)
+    place, chain, chosen = np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n + 1, np.uint8)
     for q in range(groups.shape[0]):
-        ordered = _by_level(level[q], groups[q])
+        ordered, size = _by_level(level[q], groups[q]), sizes[q]
         for r in range(orders.shape[0]):
             for j in range(n):
                 place[orders[r, q, j]] = j
             count = ordered.size
             chain[:count] = ordered
-            kept[:] = False
             for k in range(budgets.size - 1, -1, -1):
                 b = budgets[k]
                 count = _members(chain, count, place, b)
-                cut = min(keep[count], count)
+                cut, last = min(keep[count], count), n
                 if 0 < cut < count and level[q, chain[cut]] == level[q, chain[cut - 1]]:  # the cut falls into a level
                     t = cut - 1
                     while t > 0 and level[q, chain[t - 1]] == level[q, chain[t]]:
@@ -251,15 +268,25 @@ def filtered(orders, groups, level, keep, weight, share, budgets, out):
                         cut = e
                     else:
                         _by_place(chain, t, e, place)
-                total[: sizes[q]], first[: sizes[q]] = 0.0, NONE
-                for t in range(count):
-                    kept[chain[t]] = t < cut
-                for j in range(b):
-                    i = orders[r, q, j]
-                    g = groups[q, i]
-                    total[g] += weight[q, i] if kept[i] else 0.0
-                    first[g] = min(first[g], j if kept[i] else NONE)
-                at = _leader(total, first, sizes[q])
+                        last = place[chain[cut - 1]]
+                total[:size], first[:size] = 0.0, NONE
+                if counting:
+                    for t in range(cut):
+                        g = groups[q, chain[t]]
+                        total[g] += 1.0
+                        first[g] = min(first[g], place[chain[t]])
+                elif cut:
+                    worst = (np.int64(level[q, chain[cut - 1]]) << 8) + last
+                    m = 0
+                    for j in range(b):
+                        chosen[m] = j
+                        m += (np.int64(level[q, orders[r, q, j]]) << 8) + j <= worst
+                    for s in range(m):  # weights are summed in the order of positions, as the rule does
+                        i = orders[r, q, chosen[s]]
+                        g = groups[q, i]
+                        total[g] += weight[q, i]
+                        first[g] = min(first[g], chosen[s])
+                at = _leader(total, first, size)
                 out[r, k, q] = orders[r, q, at] if at < NONE else -1
 
 

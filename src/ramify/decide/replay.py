@@ -212,14 +212,15 @@ class Orders:
         group = np.where(self.group < 0, len(self.bounds), self.group)
         return (group * self.count)[self.at] + self.columns
 
-    def winner(self, key: Array, first: Array, seen: Array | None = None) -> Array:
-        """``[R]`` the candidate at the first position among the groups with the largest key, -1 where there is none."""
-        if not len(key):
-            return np.full(self.count, -1)
-        live = (key > 0) if seen is None else seen
-        best = np.where(live, key, -np.inf if key.dtype.kind == "f" else 0).max(axis=0)
-        position = np.where(live & (key == best), first, 255).min(axis=0)
-        return self.candidate(position)
+    def most(self, count: Array, first: Array) -> Array:
+        """``[R]`` the candidate at the first position among the largest groups: one key holds count and position."""
+        key = (count.astype(np.uint16) << 8 | (255 - first)).max(axis=0, initial=0)
+        return self.candidate(np.where(key < 256, 255, 255 - (key & 255)))
+
+    def winner(self, key: Array, first: Array, seen: Array) -> Array:
+        """``[R]`` the candidate at the first position among the groups with the largest key, -1 where none was seen."""
+        best = np.where(seen, key, -np.inf).max(axis=0, initial=-np.inf)
+        return self.candidate(np.where(seen & (key == best), first, 255).min(axis=0, initial=255))
 
     def candidate(self, position: Array) -> Array:
         """``[R]`` who stands there; 255 is nobody."""
@@ -243,7 +244,7 @@ class Scheme:
     @property
     def groups(self) -> Array:
         """``[Q, N]`` the answers of every question counted from 0; N for who does not take part."""
-        out = np.full(self.codes.shape, self.codes.shape[1], dtype=np.int64)
+        out = np.full(self.codes.shape, self.codes.shape[1], dtype=np.uint8)
         for q, row in enumerate(self.codes):
             _, out[q, row >= 0] = np.unique(row[row >= 0], return_inverse=True)
         return out
@@ -266,8 +267,7 @@ class Sums(Scheme):
     def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
         if self.weight is None:
             for b in budgets:
-                count = view.by_group((view.place < b).view(np.uint8), np.add, np.uint8)
-                yield view.winner(count, view.first)
+                yield view.most(view.by_group((view.place < b).view(np.uint8), np.add, np.uint8), view.first)
             return
         sums, start = np.zeros((len(view.bounds) + 1) * view.count), 0
         earned = self.weight[q][view.at]
@@ -342,15 +342,16 @@ class Softened(Scheme):
         for q in range(len(self.codes)):
             table = self.table(q)
             tables[q, : table.shape[1]] = table.T  # the weights at one best level lie together
-        kernels.softened(orders, self.groups, self.level, tables, budgets, out)
+        kernels.softened(orders, self.groups, self.level.astype(np.uint8), tables, budgets, out)
         return []
 
 
 def counted(view: Orders, level: Array, member: Array, order: Array) -> Array:
-    """``[L + 1, R]`` how many members stand on better levels; the last row counts all. ``order``: rows by level."""
-    out = np.zeros((int(level.max(initial=-1)) + 2, view.count), dtype=np.uint8)
-    for row in order:
-        out[level[row] + 1] += member[row]
+    """``[L + 1, R]`` how many members stand on better levels; the last row counts all. ``order``: who takes part."""
+    ranks = level[order].tolist()
+    out = np.zeros((max(ranks, default=-1) + 2, view.count), dtype=np.uint8)
+    for row, c in zip(order, ranks, strict=True):
+        out[c + 1] += member[row]
     for c in range(1, len(out)):
         out[c] += out[c - 1]
     return out
@@ -413,8 +414,11 @@ class Ranks(Scheme):
 
     def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
         again = np.zeros((len(self.codes), len(orders)), dtype=np.bool_)
-        table = self.table.astype(np.float64)
-        kernels.ranks(orders, self.groups, self.level, table, self.share, self.limit, budgets, out, again)
+        table, size = self.table.astype(np.float64), self.table.shape[1]
+        n, rank = np.arange(size)[:, None], np.arange(size - 1)
+        gains = np.where(rank < n, table[n, np.maximum(n - rank, 0)] - table[n, np.maximum(n - rank - 1, 0)], 0.0)
+        level = self.level.astype(np.uint8)
+        kernels.ranks(orders, self.groups, level, table, gains, self.share, self.limit, budgets, out, again)
         return [(q, np.flatnonzero(rows)) for q, rows in enumerate(again) if rows.any()]
 
 
@@ -440,27 +444,39 @@ class Filter(Scheme):
     share: bool
 
     def winners(self, q: int, view: Orders, budgets: Sequence[int]) -> Iterator[Array]:
-        codes, level = self.codes[q][view.rows], self.level[q][view.rows]
-        takes_part = (codes >= 0)[:, None]
-        ahead = 0 if self.share else before(view, codes, level)
-        earned = None if self.weight is None else self.weight[q][view.at]
-        inverse = np.argsort(view.rows) * view.count
+        level = np.where(self.codes[q] < 0, 255, self.level[q]).astype(np.uint8)
+        mine = level[view.rows]
+        takes_part = np.flatnonzero(mine < 255)
+        earned, levels = None if self.weight is None else self.weight[q][view.at], level[view.at]
         for b in budgets:
-            member = (view.place < b) & takes_part
-            above = counted(view, level, member.view(np.uint8), np.flatnonzero(codes >= 0))
-            kept = member & (above[level] + ahead < self.sizes[above[-1]])
-            first = view.by_group(np.where(kept, view.place, 255), np.minimum, np.uint8)
+            above = counted(view, mine, (view.place < b).view(np.uint8), takes_part)  # [L + 1, R]
+            size = self.sizes.astype(np.uint8)[above[-1]]
+            bound = ((above[:-1] < size) & (above[:-1] < above[-1])).sum(axis=0, dtype=np.uint8)  # levels that are kept
+            kept, inside = (view.place < b) & (mine[:, None] < bound), levels[:b] < bound
+            if not self.share:
+                worst = np.maximum(bound, 1) - 1
+                last = self.last(view, mine, above, size, worst, b)
+                kept &= (mine[:, None] < worst) | (view.place <= last)
+                inside &= (levels[:b] < worst) | (np.arange(b, dtype=np.uint8)[:, None] <= last)
+            first = view.by_group(np.where(kept, view.place, np.uint8(255)), np.minimum, np.uint8)
             if earned is None:
-                yield view.winner(view.by_group(kept.view(np.uint8), np.add, np.uint8), first)
+                yield view.most(view.by_group(kept.view(np.uint8), np.add, np.uint8), first)
                 continue
             sums = np.zeros((len(view.bounds) + 1) * view.count)
-            chosen = kept.ravel()[(inverse[view.at[:b]] + view.columns).ravel()]
-            np.add.at(sums, view.slot[:b].ravel(), earned[:b].ravel() * chosen)
+            np.add.at(sums, view.slot[:b].ravel(), (earned[:b] * inside).ravel())
             yield view.winner(sums.reshape(-1, view.count)[:-1], first, first < 255)
+
+    def last(self, view: Orders, level: Array, above: Array, size: Array, worst: Array, b: int) -> Array:
+        """``[R]`` the last position that is kept in the worst level that is kept."""
+        room = (size - above[worst, view.columns]).astype(np.int64)  # how many of that level are kept
+        ordered = np.sort(np.where((level[:, None] == worst) & (view.place < b), view.place, np.uint8(255)), axis=0)
+        return ordered[np.clip(room - 1, 0, view.size - 1), view.columns]
 
     def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
         weight = np.ones(self.codes.shape) if self.weight is None else self.weight
-        kernels.filtered(orders, self.groups, self.level, self.sizes, weight, self.share, budgets, out)
+        level = np.where(self.codes < 0, 255, self.level).astype(np.uint8)
+        counting = self.weight is None
+        kernels.filtered(orders, self.groups, level, self.sizes, weight, counting, self.share, budgets, out)
         return []
 
 
@@ -480,5 +496,5 @@ class Best(Scheme):
             start = b
 
     def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
-        kernels.best(orders, self.groups, self.level, budgets, out)
+        kernels.best(orders, self.groups, self.level.astype(np.uint8), budgets, out)
         return []
