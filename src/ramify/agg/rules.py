@@ -1,26 +1,4 @@
-"""The reference interface: aggregation over plain lists and arrays, one question or a batch, in one call.
-
-Answers are a sequence of anything hashable (one question), or rows of them (a batch, rows of any length): lists, NumPy
-arrays, pandas Series and frames. None, "", NaN and pandas NA are ⊥. A tuple is an answer, never a row. Scores are
-aligned with the answers; higher is better, and NaN or None is a missing score.
-
-A function returns the answer, None where nothing is valid; for a batch an object array of them. ``record=True`` asks
-for a ``Selection(answer, index, score)`` instead; ``return_index`` and ``return_score`` add those parts, as in
-``scorio``, whose names are kept. The index of a vote is a representative's: the best-scored candidate with that answer,
-the first one without scores. Methods, their fields and their sources are in ``ramify.decide``.
-
->>> from ramify import agg
->>> answers = ["A", "A", "A", "B"]
->>> scores = [0.30, 0.30, 0.30, 0.85]
->>> agg.majority_vote(answers), agg.best_of_n(answers, scores)
-('A', 'B')
->>> agg.softmax_weighted_vote(answers, scores, temperature=0.1)
-'B'
->>> agg.best_of_n(answers, scores, record=True)
-Selection(answer='B', index=3, score=0.85)
->>> agg.majority_vote([["A", "B", "B"], [(1, 2), None]]).tolist()
-['B', (1, 2)]
-"""
+"""Every rule of ``ramify.decide`` as a function over plain lists and arrays."""
 
 from __future__ import annotations
 
