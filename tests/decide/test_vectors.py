@@ -344,6 +344,20 @@ def test_large_rows_with_ties_are_decided_in_integers() -> None:
         assert int(choice.winner) == 0
 
 
+def test_products_that_64_bits_cannot_hold_are_exact() -> None:
+    # 80^8 fits 53 bits; times the common multiple of tie sizes 5, 7, 8, 9 and 11 it needs 68
+    sizes = [5, 7, 8, 9, 11, 40]
+    scores = [float(level) for level, size in enumerate(sizes) for _ in range(size)]
+    rng = np.random.default_rng(4)
+    answers = rng.integers(0, 4, 80).tolist()
+    above = {level: sum(sizes[level + 1 :]) for level in range(6)}
+    shares = [Fraction((80 - above[c]) ** 8 - (80 - above[c] - sizes[c]) ** 8, sizes[c]) for c in map(int, scores)]
+    choice = MajorityOfTheBests()(bank(answers, scores))
+    assert int(choice.winner) == exact_winner(answers, list(shares))
+    total = sum(share for share, answer in zip(shares, answers, strict=True) if answer == answers[0])
+    assert choice.support[0] == float(total / 80**8)
+
+
 # --------------------------------------------------------------------------------------------------------------- fields
 
 

@@ -206,7 +206,7 @@ def _shared(chain, count, place, groups, level, table, scale, total, first):
 
 
 @numba.njit(cache=True)
-def ranks(orders, groups, level, table, gains, share, limit, budgets, out, again):
+def ranks(orders, groups, level, table, gains, share, limits, budgets, out, again):
     n, sizes = groups.shape[1], _sizes(groups)
     total, first = np.zeros(n + 1), np.zeros(n + 1, np.int64)
     place, chain = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
@@ -223,7 +223,7 @@ def ranks(orders, groups, level, table, gains, share, limit, budgets, out, again
                 total[:size], first[:size] = 0.0, NONE
                 scale = 1
                 if tied and share:
-                    scale = _scale(chain, count, level[q], limit)
+                    scale = _scale(chain, count, level[q], limits[count])
                     _shared(chain, count, place, groups[q], level[q], table, scale, total, first)
                 else:
                     t = 0

@@ -231,9 +231,10 @@ def ranked_tally(
     table = running_table(running, size)
     earned, total = table[n, n - above] - table[n, n - upto], np.where(n > 0, table[n, n], 1)
     scale = np.lcm.reduce(tied.astype(object) if size > SMALL else tied, axis=-1, initial=1, keepdims=True)
-    if int(table.max()) * int(np.max(scale, initial=1)) < EXACT:
+    if table.dtype != object and np.max(total * scale.astype(np.float64), initial=0.0) < EXACT / 2:
         sums = tally(candidates, (earned * (scale // tied)).astype(np.float64), valid)
         return sums, sums / (scale * total).astype(np.float64)
+    earned, total, scale = (part.astype(object) for part in (earned, total, scale))  # 64 bits may not hold the products
     return _beyond_float(candidates, valid, earned * (scale // tied), scale * total)
 
 

@@ -404,13 +404,13 @@ class Ranks(Scheme):
         gain, size = self.gains(above, n), np.maximum(above[1:] - above[:-1], 1).astype(np.int64)
         many = size[(size > 1).any(axis=1)]
         scale = np.lcm.reduce(many, axis=0, initial=1)
-        exact = scale < self.limit
+        exact = scale < self.limits[n]
         return np.where(exact, gain * (np.where(exact, scale, 1) // size), gain / size), exact
 
-    @property
-    def limit(self) -> int:
-        """What the integers can be multiplied by and still be exact in float64."""
-        return EXACT // max(int(self.table.max()), 1)
+    @cached_property
+    def limits(self) -> Array:
+        """``[N + 1]`` what the integers of n candidates can be multiplied by and still be exact in float64."""
+        return EXACT // np.maximum(np.diagonal(self.table), 1)
 
     def compile(self, kernels: Any, orders: Array, budgets: Array, out: Array) -> list[tuple[int, Array]]:
         again = np.zeros((len(self.codes), len(orders)), dtype=np.bool_)
@@ -418,7 +418,7 @@ class Ranks(Scheme):
         n, rank = np.arange(size)[:, None], np.arange(size - 1)
         gains = np.where(rank < n, table[n, np.maximum(n - rank, 0)] - table[n, np.maximum(n - rank - 1, 0)], 0.0)
         level = self.level.astype(np.uint8)
-        kernels.ranks(orders, self.groups, level, table, gains, self.share, self.limit, budgets, out, again)
+        kernels.ranks(orders, self.groups, level, table, gains, self.share, self.limits, budgets, out, again)
         return [(q, np.flatnonzero(rows)) for q, rows in enumerate(again) if rows.any()]
 
 
