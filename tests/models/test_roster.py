@@ -96,16 +96,16 @@ def test_the_likeliest_response_of_slip_is_worse_than_a_random_one() -> None:
 def test_an_appended_wait_makes_another_attempt() -> None:
     model, task = Pocket("main"), Countdown(5)
     wait = model.encode("wait\n")
-    again = []
-    for question, leaf in sampled("main", task, 24, 2):
-        if leaf.ended != "eos":
-            continue
+    ended = {leaf.key: (question, leaf) for question, leaf in sampled("main", task, 24, 2) if leaf.ended == "eos"}
+    requests = []
+    for question, leaf in ended.values():
         written = (*leaf.tokens[:-1].tolist(), *wait)
         role = (0,) * (len(written) - len(wait)) + (2,) * len(wait)
-        request = Request(
-            leaf.key, model.encode(question.prompt), cap=len(written) + 120, prefix=written, prefix_role=role
-        )
-        [longer] = decode_with(model, Chain())([request])
+        prompt, cap = model.encode(question.prompt), len(written) + 120
+        requests.append(Request(leaf.key, prompt, cap=cap, prefix=written, prefix_role=role))
+    again = []
+    for longer in decode_with(model, Chain())(requests):
+        question, leaf = ended[longer.key]
         before, after = (task.parse(text, question).answer for text in (leaf.text, longer.text))
         again.append((task.verify(question, before), task.verify(question, after), before != after))
     changed = [row for row in again if row[2]]
