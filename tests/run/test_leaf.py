@@ -272,3 +272,21 @@ def test_errors_name_the_field() -> None:
         Leaves(order="arrival")
     with pytest.raises(InvalidValue, match="goes by a stop's statistic"):
         Leaves(order="uncertain")
+
+
+def test_the_pocket_models_run_the_same_with_any_width_and_batch() -> None:
+    task, model = Countdown(3), Pocket("tiny")
+    protocol = Leaves(n=6, cap=48, stop=AdaptiveConsistency(0.9), rule=Plurality())
+
+    def once(ahead: int, batch: int, workers: int = 1) -> tuple[object, ...]:
+        sampler = decode_with(model, Temperature(1.0), batch=batch, workers=workers)
+        source = Arm(Proposal(run="widths"), sampler, lambda q: tuple(model.encode(q.prompt)))
+        ledger = Ledger("tokens", Tokens(), limit=900)
+        return seen(
+            run_leaves(protocol, task.questions(6), [source], ledger, lambda t, q: task.parse(t, q).answer, ahead=ahead)
+        )
+
+    alone = once(1, 1)
+    for ahead, batch in ((4, 4), (32, 16), (32, 64)):
+        assert once(ahead, batch) == alone
+    assert once(8, 8, workers=2) == alone, "nor does it matter how many processes sample"

@@ -42,6 +42,8 @@ class BankCurve:
     invalid: Array  # [Q, K] the share of subsets from which nothing was submitted
     error: Array  # [K] the Monte Carlo standard error of the mean over questions, 0 where exact
     replicates: int = 0  # 0 where nothing was simulated
+    kind: str = "shared-bank"  # every rule sees the same candidates; a Run says "end-to-end"
+    evidence: str = "fixed"  # the scores are the bank's, so a comparison isolates the rule; "varied" compares the stage
 
     @property
     def mean(self) -> Array:
