@@ -12,7 +12,7 @@ from ramify.arrays import Array
 from ramify.bank.candidates import Candidates, Utility
 from ramify.bank.codes import encode
 from ramify.bank.layers import Layer
-from ramify.bank.proposal import KINDS, Proposal
+from ramify.bank.proposal import KINDS, Proposal, is_independent, need_independence
 from ramify.bank.tokens import COLUMNS, TokenTable
 from ramify.errors import InvalidValue, is_whole, require
 from ramify.keys import permutation
@@ -173,15 +173,11 @@ class Bank:
     @property
     def independent(self) -> bool:
         """Whether candidates are independent draws of one protocol, by provenance or by a recorded assumption."""
-        return self.kind == "iid" or bool(self.assumed)
+        return is_independent(self.kind, self.assumed)
 
     def need_independence(self, what: str) -> None:
         """Refuse, in the name of an estimator that needs independent draws."""
-        if not self.independent:
-            remedy = "use a descriptive finite-bank number, or bank.assuming_independence(reason)"
-            raise InvalidValue(
-                f"{what} needs independent draws of one protocol, and this bank is {self.kind}: {remedy}"
-            )
+        need_independence(what, self.kind, self.assumed)
 
     def assuming_independence(self, reason: str) -> Bank:
         """The same bank, with the reason why its candidates may be treated as independent draws on record."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ramify.describe import method
-from ramify.errors import is_whole, require
+from ramify.errors import InvalidValue, is_whole, require
 
-__all__ = ["KINDS", "Proposal"]
+__all__ = ["KINDS", "Proposal", "is_independent", "need_independence"]
 
 # From the weakest claim to the strongest: a bank of several sources is as weak as the weakest of them.
 KINDS = ("search", "sweep", "heterogeneous", "iid")
@@ -40,3 +40,20 @@ class Proposal:
         require(self.kind in KINDS, "Proposal.kind", self.kind, f"use one of {', '.join(KINDS)}")
         require(self.stage in STAGES, "Proposal.stage", self.stage, f"use one of {', '.join(STAGES)}")
         require(is_whole(self.top), "Proposal.top", self.top, "use a number of alternatives >= 0")
+
+
+def is_independent(kind: str, assumed: str) -> bool:
+    """Whether candidates are independent draws of one protocol, by provenance or by a recorded assumption."""
+    return kind == "iid" or bool(assumed)
+
+
+def need_independence(what: str, kind: str, assumed: str) -> None:
+    """Refuse, in the name of an estimator that needs independent draws.
+
+    >>> need_independence("Pass@k", "search", assumed="")
+    Traceback (most recent call last):
+    ramify.errors.InvalidValue: Pass@k needs independent draws of one protocol, and this bank is search: ...
+    """
+    if not is_independent(kind, assumed):
+        remedy = "use a descriptive finite-bank number, or bank.assuming_independence(reason)"
+        raise InvalidValue(f"{what} needs independent draws of one protocol, and this bank is {kind}: {remedy}")

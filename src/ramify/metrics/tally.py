@@ -10,7 +10,8 @@ import numpy as np
 
 from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes
-from ramify.errors import InvalidValue, require
+from ramify.bank.proposal import is_independent, need_independence
+from ramify.errors import require
 
 __all__ = ["Tally", "graded_table"]
 
@@ -87,15 +88,11 @@ class Tally:
     @property
     def independent(self) -> bool:
         """Whether the candidates are independent draws, by provenance or by a recorded assumption."""
-        return self.kind == "iid" or bool(self.assumed)
+        return is_independent(self.kind, self.assumed)
 
     def need_independence(self, what: str) -> None:
         """Refuse, in the name of an estimator that needs independent draws."""
-        if not self.independent:
-            remedy = "use a descriptive finite-bank number, or bank.assuming_independence(reason)"
-            raise InvalidValue(
-                f"{what} needs independent draws of one protocol, and this bank is {self.kind}: {remedy}"
-            )
+        need_independence(what, self.kind, self.assumed)
 
     @property
     def remark(self) -> str:

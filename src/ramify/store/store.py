@@ -312,27 +312,21 @@ class Store:
 
     def add_layer(self, name: str, bank: Bank, layer: Layer) -> None:
         """Attach scores to candidates, durably, without rewriting them. A name is given once."""
+        self._add_layer(name, "score", bank, layer)
+
+    def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes) -> None:
+        """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back."""
+        self._add_layer(name, "outcome", bank, Layer(outcomes.on(bank), outcomes.description, outcomes.version))
+
+    def _add_layer(self, name: str, kind: str, bank: Bank, layer: Layer) -> None:
+        values, cost = layer.values, layer.cost
         meta = {
             "name": name,
-            "kind": "score",
+            "kind": kind,
             "description": layer.description,
             "version": layer.version,
             "role": layer.role,
         }
-        self._add_layer(bank, layer.values, layer.cost, meta)
-
-    def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes) -> None:
-        """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back."""
-        meta = {
-            "name": name,
-            "kind": "outcome",
-            "description": outcomes.description,
-            "version": outcomes.version,
-            "role": "",
-        }
-        self._add_layer(bank, outcomes.on(bank), None, meta)
-
-    def _add_layer(self, bank: Bank, values: np.ndarray, cost: np.ndarray | None, meta: Mapping[str, str]) -> None:
         at = np.nonzero(bank.drawn & ~np.isnan(values))
         rows = {
             "question": [bank.questions[q].id for q in at[0]],
