@@ -178,6 +178,32 @@ def test_a_bank_in_memory_goes_to_disk_and_back(tmp_path: Path) -> None:
     assert (again.length == -1).all()
 
 
+def test_topping_up_a_bank_adds_the_scores_and_grades_of_what_is_new(tmp_path: Path) -> None:
+    first = Bank.of({"a": ["1", "2"]}, scores={"reward": [[0.5, 0.25]]})
+    more = Bank.of({"a": ["1", "2", "3"], "b": ["4"]}, scores={"reward": [[0.5, 0.25, -np.inf], [1.0]]})
+    store = Store.create(tmp_path / "bank")
+    store.add_bank(first, {"right": Outcomes.of(first, [[1, np.nan]], "exact")})
+    for _ in range(2):
+        store.add_bank(more, {"right": Outcomes.of(more, [[1, 0, 1], [0, np.nan, np.nan]])})
+    with store.snapshot() as snapshot:
+        bank, right = snapshot.bank(), snapshot.outcomes("right")
+    assert np.array_equal(bank.layers["reward"].values, more.layers["reward"].values, equal_nan=True)
+    expected = np.array([[1, 0, 1], [0, np.nan, np.nan]])
+    assert np.array_equal(right.on(bank), expected, equal_nan=True)
+    assert right.description == "exact"
+    assert store.verify() == []
+
+
+def test_another_grade_of_a_candidate_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    first, more = Bank.of({"a": ["1", "2"]}), Bank.of({"a": ["1", "2", "3"]})
+    store = Store.create(tmp_path / "bank")
+    store.add_bank(first, {"right": Outcomes.of(first, [[1, 0]])})
+    with pytest.raises(StoreError, match="question 'a', sample 1: 0 there, 1 now; a new version is a new name"):
+        store.add_bank(more, {"right": Outcomes.of(more, [[1, 1, 1]])})
+    with store.snapshot() as snapshot:
+        assert snapshot.shape == (1, 2)
+
+
 def test_streamed_evidence_is_that_of_the_bank_in_memory(tmp_path: Path) -> None:
     store = Store.create(tmp_path / "bank")
     writer = store.writer(PROPOSAL)

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ramify.bank import Bank, Layer, Outcomes, Proposal
@@ -184,7 +185,7 @@ class Store:
                 for path in (self.path / folder).iterdir():
                     stale = path.name.endswith(".tmp") and not _alive(path)
                     listed = str(path.relative_to(self.path)) in live or path.name.endswith(".tmp")
-                    unlisted = folder in ("shards", "questions") and not listed
+                    unlisted = folder in ("shards", "questions", "layers") and not listed
                     if stale or (unlisted and self._nobody_reads()):
                         disk.remove(path)
             for name in sealed:
@@ -287,7 +288,19 @@ class Store:
         return Entry(str(final.relative_to(self.path)), kind, size, checksum, rows, name)
 
     def add_bank(self, bank: Bank, outcomes: Mapping[str, Outcomes] | None = None, *, beside: bool = False) -> None:
-        """Keep the candidates of a bank, its layers, and grades beside it. Keys that are there are left alone."""
+        """Keep the candidates of a bank, its layers, and grades beside it.
+
+        What is there is left alone and what is new is added, scores and grades too. One that says otherwise than the
+        one that is there is refused before anything is written.
+        """
+        attached = [
+            _layer_rows(bank, layer.values, layer.cost, _about(name, layer)) for name, layer in bank.layers.items()
+        ]
+        attached += [
+            _layer_rows(bank, grades.on(bank), None, _about(name, grades)) for name, grades in (outcomes or {}).items()
+        ]
+        for table in attached:
+            self._topped_up(table)
         answers = [[bank.answer(q, n) for n in range(bank.shape[1])] for q in range(bank.shape[0])]
         for source, proposal in enumerate(bank.proposals):
             with self.writer(proposal, beside=beside or len(bank.proposals) > 1) as writer:
@@ -299,56 +312,60 @@ class Store:
                         writer.append(*batch)
                         batch = []
                 writer.append(*batch)
-        with self.snapshot() as snapshot:
-            there, graded = snapshot.layer_names, snapshot.outcome_names
-        for name, layer in bank.layers.items():
-            if name not in there:
-                self.add_layer(name, bank, layer)
-        for name, grades in (outcomes or {}).items():
-            if name not in graded:
-                self.add_outcomes(name, bank, grades)
+        for table in attached:
+            self._keep_layer(table, more=True)
 
     # ---------------------------------------------------------------------------------------------------------- layers
 
     def add_layer(self, name: str, bank: Bank, layer: Layer) -> None:
         """Attach scores to candidates, durably, without rewriting them. A name is given once."""
-        self._add_layer(name, "score", bank, layer)
+        self._keep_layer(_layer_rows(bank, layer.values, layer.cost, _about(name, layer)))
 
     def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes) -> None:
         """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back."""
-        self._add_layer(name, "outcome", bank, Layer(outcomes.on(bank), outcomes.description, outcomes.version))
+        self._keep_layer(_layer_rows(bank, outcomes.on(bank), None, _about(name, outcomes)))
 
-    def _add_layer(self, name: str, kind: str, bank: Bank, layer: Layer) -> None:
-        values, cost = layer.values, layer.cost
-        meta = {
-            "name": name,
-            "kind": kind,
-            "description": layer.description,
-            "version": layer.version,
-            "role": layer.role,
-        }
-        at = np.nonzero(bank.drawn & ~np.isnan(values))
-        rows = {
-            "question": [bank.questions[q].id for q in at[0]],
-            "run": [bank.proposals[source].run for source in bank.source[at]],
-            "sample": bank.samples[at].astype(np.uint64),
-            "value": values[at].astype(np.float64),
-            "cost": np.full(len(at[0]), None) if cost is None else cost[at].astype(np.float64),
-        }
-        table = pa.table(rows, schema=LAYER.with_metadata(dict(meta)))
+    def _keep_layer(self, table: pa.Table, *, more: bool = False) -> None:
+        """Write a layer; with ``more``, one that is there is replaced by itself and the rows it lacks."""
         with self.locked():
-            live, _, _ = manifest.read(self.path / "manifest")
-            for entry in live.values():
-                if entry.kind == "layer":
-                    there = pq.read_schema(self.path / entry.file).metadata
-                    taken = (there[b"name"].decode(), there[b"kind"].decode()) == (meta["name"], meta["kind"])
-                    require(
-                        not taken, "layer", meta["name"], "the bank has one of this name: a new version is a new name"
-                    )
+            old, whole = self._topped_up(table)
+            name = table.schema.metadata[b"name"].decode()
+            require(more or old is None, "layer", name, "the bank has one of this name: a new version is a new name")
+            if old is not None and whole.num_rows == old.rows:
+                return
             final = self.numbered("layers", ".parquet")
             written = disk.temporary(final)
-            pq.write_table(table, written, compression="zstd")
-            manifest.commit(self.path / "manifest", Change((self._publish(written, final, "layer", len(at[0])),)))
+            pq.write_table(whole, written, compression="zstd")
+            entry = self._publish(written, final, "layer", whole.num_rows)
+            manifest.commit(self.path / "manifest", Change((entry,), drop=() if old is None else (old.file,)))
+
+    def _topped_up(self, table: pa.Table) -> tuple[Entry | None, pa.Table]:
+        """``(the file of the layer of this name, if there is one; its rows and those of the table that it lacks)``."""
+        meta, key = table.schema.metadata, ["question", "run", "sample"]
+        for entry in self._live().values():
+            if entry.kind != "layer":
+                continue
+            there = pq.read_schema(self.path / entry.file).metadata
+            if any(there[field] != meta[field] for field in (b"name", b"kind")):
+                continue
+            old = pq.read_table(self.path / entry.file)
+            both = table.select([*key, "value"]).join(
+                old.select([*key, "value"]), key, right_suffix=" there", join_type="inner"
+            )
+            other = both.filter(pc.not_equal(both["value"], both["value there"])).sort_by(
+                [(name, "ascending") for name in key]
+            )
+            if other.num_rows:
+                row, name = other.slice(0, 1).to_pylist()[0], meta[b"name"].decode()
+                where = f"run {row['run']!r}, question {row['question']!r}, sample {row['sample']}"
+                raise StoreError(
+                    f"{self.path} has another {name!r} for {other.num_rows} candidates, such as {where}:"
+                    f" {row['value there']:g} there, {row['value']:g} now; a new version is a new name"
+                )
+            fresh = table.append_column("here", pa.array(np.arange(table.num_rows)))
+            fresh = fresh.join(old.select(key), key, join_type="left anti").sort_by("here").select(LAYER.names)
+            return entry, pa.concat_tables([old, fresh.cast(LAYER).replace_schema_metadata(old.schema.metadata)])
+        return None, table
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
@@ -413,6 +430,25 @@ def _record(bank: Bank, q: int, n: int, protocol: str, answer: Any) -> Record:
         log_q=log_q,
         columns={name: kept(name, column) for name, column in columns.items()},
     )
+
+
+def _about(name: str, layer: Layer | Outcomes) -> dict[str, str]:
+    """What a layer's file says of it."""
+    kind, role = ("score", layer.role) if isinstance(layer, Layer) else ("outcome", "")
+    return {"name": name, "kind": kind, "description": layer.description, "version": layer.version, "role": role}
+
+
+def _layer_rows(bank: Bank, values: np.ndarray, cost: np.ndarray | None, meta: Mapping[str, str]) -> pa.Table:
+    """A layer as a table: a row for every candidate that has a value."""
+    at = np.nonzero(bank.drawn & ~np.isnan(values))
+    rows = {
+        "question": [bank.questions[q].id for q in at[0]],
+        "run": [bank.proposals[source].run for source in bank.source[at]],
+        "sample": bank.samples[at].astype(np.uint64),
+        "value": values[at].astype(np.float64),
+        "cost": np.full(len(at[0]), None) if cost is None else cost[at].astype(np.float64),
+    }
+    return pa.table(rows, schema=LAYER.with_metadata(dict(meta)))
 
 
 def _load(paths: Iterable[Path]) -> tuple[list[tuple[Question, int]], list[Record]]:
