@@ -91,6 +91,23 @@ def test_a_file_goes_in_and_comes_out(run: Run) -> None:
         assert stored.answers.tolist() == bank.answers.tolist()
 
 
+def test_a_second_file_tops_a_run_up_or_lies_beside_it(run: Run) -> None:
+    Path("one.csv").write_text("question,sample,answer,correct\nq1,0,7,1\n")
+    Path("two.csv").write_text("question,sample,answer,correct\nq1,0,7,1\nq1,1,8,0\n")
+    assert run("bank", "import", "one.csv", "mybank").out.endswith("written to mybank\n")
+    refused = run("bank", "import", "two.csv", "mybank")
+    assert refused.code == 2
+    assert "mybank holds run 'one', and this is run 'two'" in refused.err
+    assert "--beside" in refused.err
+    for new, before in ((1, 1), (0, 2)):
+        found = run("bank", "import", "two.csv", "mybank", "--run", "one").out
+        assert found.endswith(f"written to mybank: {new} new, {before} were there\n")
+    assert run("bank", "import", "two.csv", "mybank", "--beside").out.endswith("2 new, 2 were there\n")
+    run("bank", "export", "mybank", "out.csv")
+    _, outcomes, _ = read("out.csv")
+    assert outcomes["correct"].values.tolist() == [[1.0, 0.0, 1.0, 0.0]]
+
+
 def test_tokens_go_in_and_come_out(run: Run) -> None:
     row = {"question": "q", "answer": "7", "finish_reason": "stop", "tokens": [5, 6], "logprob": [-0.5, -1.5]}
     Path("a.jsonl").write_text(json.dumps(row) + "\n")

@@ -12,7 +12,7 @@ from ramify.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ramify.bank import Bank, Proposal
-    from ramify.store import Snapshot
+    from ramify.store import Snapshot, Store
 
 __all__ = ["app"]
 
@@ -46,6 +46,7 @@ def import_(
     ] = None,
     tokens: Annotated[bool, typer.Option("--tokens/--no-tokens", help="Whether to keep token data.")] = True,
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8",
+    beside: Annotated[bool, typer.Option("--beside", help="Put another run beside those that the bank holds.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the mapping and what was found; write nothing.")
     ] = False,
@@ -62,7 +63,11 @@ def import_(
         ramify bank import answers.csv mybank --map answer=pred --map layer.reward=rm --map outcome.exact=score
 
     Grades are kept apart from the bank, references are never read, and a missing grade stays missing. Importing again
-    adds nothing twice.
+    adds nothing twice. More candidates of a run that is there need its name, and another run needs to be meant:
+
+        ramify bank import more.csv mybank --run answers
+
+        ramify bank import other.csv mybank --beside
     """
     from ramify.store.exchange import read
 
@@ -85,8 +90,11 @@ def import_(
         from ramify.store import Store
 
         with progress(f"writing {directory.name}"):
-            Store.create(directory).add_bank(imported.bank, imported.outcomes)
-        say(f"written to {directory}")
+            store = Store.create(directory)
+            before = _responses(store)
+            store.add_bank(imported.bank, imported.outcomes, beside=beside)
+            new = _responses(store) - before
+        say(f"written to {directory}" if not before else f"written to {directory}: {new} new, {before} were there")
 
 
 @app.command()
@@ -101,6 +109,7 @@ def export(
     Parquet keeps everything and any data frame reads it; CSV has no place for tokens:
 
         ramify bank export mybank answers.parquet
+
         ramify bank export mybank answers.csv.gz
     """
     from ramify.errors import InvalidValue
@@ -125,6 +134,7 @@ def info(
     What was not recorded is unknown, never 0:
 
         ramify bank info mybank
+
         ramify bank info mybank --json | jq '.rows[].invalid'
     """
     from ramify.store import Store
@@ -202,6 +212,11 @@ def _with_tokens(snapshot: Snapshot) -> Bank:
     recorded = {name for proposal in bank.proposals for name in proposal.signals}
     names = [name for name in COLUMNS if name in recorded]
     return snapshot.bank(columns=names) if names else bank
+
+
+def _responses(store: Store) -> int:
+    with store.snapshot() as snapshot:
+        return len(snapshot.order.row)
 
 
 def _bytes(directory: Path) -> int:

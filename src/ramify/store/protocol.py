@@ -58,11 +58,16 @@ class Card(msgspec.Struct, frozen=True):
     def need_same(self, other: Card, where: str) -> None:
         """Refuse to go on under another protocol, and show what is different."""
         lines = [f"  {name}: {here!r} there, {now!r} now" for name, here, now in _differences(other, self)]
-        if lines:
+        if not lines:
+            return
+        if self.run == other.run:
+            held = f"{where} holds run {self.run!r} under another protocol:"
             remedy = "use the protocol that is there, another run name with beside=True, or another directory"
-            raise StoreError(
-                f"{where} holds run {self.run!r} under another protocol:\n" + "\n".join(lines) + f"\n{remedy}"
-            )
+        else:
+            held = f"{where} holds run {other.run!r}, and this is run {self.run!r}:"
+            remedy = f"to go on with the run that is there, name it: {other.run!r}; to put this one beside it, say"
+            remedy += " beside=True (--beside on the command line); or use another directory"
+        raise StoreError("\n".join([held, *lines, remedy]))
 
 
 def _differences(a: Card, b: Card) -> Iterator[tuple[str, Any, Any]]:

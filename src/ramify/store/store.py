@@ -100,6 +100,8 @@ class Store:
     def _check_format(self) -> None:
         file = self.path / "bank.json"
         if not file.exists():
+            if (self.path / "bank" / "bank.json").exists():  # a run directory
+                raise StoreError(f"{self.path} is not a bank, and has one: use {self.path / 'bank'}")
             raise StoreError(f"{self.path} is not a bank: it has no bank.json; Store.create(path) makes one")
         try:
             found = msgspec.json.decode(file.read_bytes(), type=_Format)
