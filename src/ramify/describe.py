@@ -262,7 +262,7 @@ class _Reader:
         inside = module_name.split(".")[0] == "ramify"
         allowed = {module.__name__: module for module in self.modules}
         if not inside and module_name not in allowed:
-            raise ParseError(f"{_clip(name)}: hand its module in, as parse(text, modules=[{module_name or '...'}])")
+            raise ParseError(f"{_clip(name)}: hand its module in: modules=[{module_name or '...'}]")
         try:
             module = importlib.import_module(module_name) if inside else allowed[module_name]
         except ImportError:

@@ -11,11 +11,13 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ramify.bank import Proposal
+from ramify.bank import Candidates, Choice, Proposal
 from ramify.decode import Temperature
-from ramify.errors import StoreError
+from ramify.describe import method
+from ramify.errors import ParseError, StoreError
 from ramify.ledger import Ledger, Tokens
 from ramify.models import Pocket, decode_with
 from ramify.run import Arm, Leaves
@@ -43,6 +45,29 @@ def same(one: Path, other: Path) -> bool:
         each.pop("lost"), each.pop("surplus"), each.pop("beside")
     files = all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
     return files and costs[0] == costs[1] and canonical(one / "bank") == canonical(other / "bank")
+
+
+@method
+class Latest:
+    """The last eligible candidate: a rule that is not of the package."""
+
+    def __call__(self, candidates: Candidates) -> Choice:
+        n = candidates.eligible.shape[-1]
+        found = np.where(candidates.eligible, np.arange(n), -1)
+        winner = found.max(axis=-1)
+        return Choice(winner, found.astype(np.float64), winner[..., None])
+
+
+def test_a_run_under_a_rule_of_ones_own_is_decided_again_if_its_module_is_handed_in(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    protocol = Leaves(n=6, cap=8, rule=Latest(), stop=AdaptiveConsistency(0.8))
+    record_leaves(path, protocol, questions(6), [arm()], LEDGER, parse)
+    mine = sys.modules[__name__]
+    assert load(path, modules=[mine]).protocol == protocol
+    assert redecide(path, parse, modules=[mine]).exact
+    assert regenerate(path, [arm()], parse, modules=[mine]).exact
+    with pytest.raises(ParseError, match=r"Latest is not a name of ramify.*modules="):
+        redecide(path, parse)
 
 
 def test_a_run_is_decided_again_from_its_record_byte_for_byte(tmp_path: Path) -> None:

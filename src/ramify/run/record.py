@@ -16,9 +16,10 @@ import os
 import platform
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 import ramify
 from ramify.bank import Proposal
 from ramify.describe import describe, restore, text
-from ramify.errors import StoreError
+from ramify.errors import ParseError, StoreError
 from ramify.ledger import Ledger
 from ramify.run.leaf import Arm, Leaves, Run, run_leaves
 from ramify.store import Store
@@ -157,8 +158,9 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def load(path: str | Path) -> Recorded:
-    """A run directory, with its protocol rebuilt from its text."""
+def load(path: str | Path, *, modules: Iterable[ModuleType] = ()) -> Recorded:
+    """A run directory, with its protocol rebuilt from its text; ``modules`` are those of methods of one's own."""
+    modules = tuple(modules)
     path = Path(path)
     try:
         card = json.loads((path / "card.json").read_text())
@@ -168,12 +170,17 @@ def load(path: str | Path) -> Recorded:
     with Store.open(path / "bank").snapshot() as snapshot:
         known = {question.id: question for question in snapshot.questions}
     limit = protocol["budget"]["limit"]
+    try:
+        leaves, cost = (restore(form, modules) for form in (protocol["leaves"], protocol["budget"]["cost"]))
+        proposals = tuple(restore(form, modules) for form in protocol["arms"])
+    except ParseError as error:
+        raise ParseError(f"{path / 'card.json'}: {error}; a method of your own is in a module: modules=[...]") from None
     return Recorded(
         path,
-        restore(protocol["leaves"]),
-        tuple(restore(form) for form in protocol["arms"]),
+        leaves,
+        proposals,
         tuple(known[name] for name in protocol["questions"] if name in known),
-        Ledger(protocol["budget"]["unit"], restore(protocol["budget"]["cost"]), math.inf if limit is None else limit),
+        Ledger(protocol["budget"]["unit"], cost, math.inf if limit is None else limit),
         card["concurrency"]["ahead"],
         math.inf if card["concurrency"]["allowance"] is None else card["concurrency"]["allowance"],
         card["details"],
@@ -222,7 +229,8 @@ def _begin(path: Path, card: Mapping[str, Any]) -> None:
             one, other = there[part].get(name), json.loads(json.dumps(card[part].get(name)))
             if one != other:
                 raise StoreError(
-                    f"{path} holds a run of another protocol: {part}.{name} was {one!r}, and is now {other!r}"
+                    f"{path} holds a run of another protocol: {part}.{name} was {one!r}, and is now {other!r}:"
+                    " go on with what it was, or use another directory"
                 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -62,9 +63,14 @@ class Audit:
         return self.changed_traces == 0
 
 
-def redecide(path: str | Path, parse: Callable[[str, Question], Any]) -> Redecided:
-    """Run the stored protocol over the stored leaves. No model is needed, and none is asked."""
-    run = load(path)
+def redecide(
+    path: str | Path, parse: Callable[[str, Question], Any], *, modules: Iterable[ModuleType] = ()
+) -> Redecided:
+    """Run the stored protocol over the stored leaves. No model is needed, and none is asked.
+
+    ``modules`` are those in which rules, stops and evidence of one's own live.
+    """
+    run = load(path, modules=modules)
     again = decisions(_again(run, [_without_model] * len(run.proposals), parse, stored=True))
     before, after = run.decisions.splitlines(), again.splitlines()
     for number in range(max(len(before), len(after))):
@@ -75,14 +81,18 @@ def redecide(path: str | Path, parse: Callable[[str, Question], Any]) -> Redecid
     return Redecided(run.decisions == again)
 
 
-def regenerate(path: str | Path, arms: Sequence[Arm], parse: Callable[[str, Question], Any]) -> Audit:
+def regenerate(
+    path: str | Path, arms: Sequence[Arm], parse: Callable[[str, Question], Any], *, modules: Iterable[ModuleType] = ()
+) -> Audit:
     """Make every leaf of a stored run again, and compare: exact, or where it first diverges."""
-    return audit(path, arms, parse)
+    return audit(path, arms, parse, modules=modules)
 
 
-def audit(path: str | Path, arms: Sequence[Arm], parse: Callable[[str, Question], Any]) -> Audit:
+def audit(
+    path: str | Path, arms: Sequence[Arm], parse: Callable[[str, Question], Any], *, modules: Iterable[ModuleType] = ()
+) -> Audit:
     """Repeat a run with the same prompts and streams on other arms, such as a model in double precision."""
-    run = load(path)
+    run = load(path, modules=modules)
     proposals = [arm.proposal for arm in arms]
     if [each.run for each in proposals] != [each.run for each in run.proposals]:
         raise StoreError(f"{path} has the arms {[each.run for each in run.proposals]}: hand in arms of the same runs")
