@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ramify.decode import Chain
 from ramify.errors import InvalidValue
-from ramify.models import Tabular
+from ramify.models import Tabular, leaves
 from ramify.types import Key
 
 ROWS = (((), (0.5, 0.3, 0.2)), ((0,), (0.1, 0.8, 0.1)), ((1, 0, 1), (0.0, 0.0, 1.0)))
@@ -54,3 +55,12 @@ def test_bad_tables_are_refused(
 ) -> None:
     with pytest.raises(InvalidValue, match=message):
         Tabular(("a", "b"), rows, eos)
+
+
+def test_an_enumeration_that_would_not_fit_is_refused_while_it_is_small() -> None:
+    count = len(leaves(MODEL, Chain(), (), cap=5).tokens)
+    assert len(leaves(MODEL, Chain(), (), cap=5, most=count).tokens) == count
+    with pytest.raises(InvalidValue, match=f"cap = 5: {count} leaves after 5 tokens"):
+        leaves(MODEL, Chain(), (), cap=5, most=count - 1)
+    with pytest.raises(InvalidValue, match="use a smaller cap"):
+        leaves(MODEL, Chain(), (), cap=60, most=1000)

@@ -115,10 +115,11 @@ class Leaves(NamedTuple):
     log_q: np.ndarray  # [L]
 
 
-def leaves(model: Model[Any], operator: Operator, prompt: Sequence[int], cap: int) -> Leaves:
+def leaves(model: Model[Any], operator: Operator, prompt: Sequence[int], cap: int, *, most: int = 2_000_000) -> Leaves:
     """Enumerate q(y | x): every leaf of at most ``cap`` tokens with its exact log-probability under the decoder.
 
-    The frontier grows as V^cap; this is for models small enough to be an oracle.
+    The frontier grows as V^cap; this is for models small enough to be an oracle. It refuses to hold more than ``most``
+    leaves, long before memory runs out.
 
     >>> from ramify.decode import Chain
     >>> coin = Tabular(("h", "t", "."), (((), (0.5, 0.3, 0.2)),), eos=2)
@@ -128,7 +129,7 @@ def leaves(model: Model[Any], operator: Operator, prompt: Sequence[int], cap: in
     """
     state = model.start([prompt])
     side = Side.start(operator, [prompt])
-    log_q = np.zeros(1)
+    log_q, held = np.zeros(1), 0
     done: list[tuple[np.ndarray, np.ndarray]] = []
     if cap == 0:
         return Leaves(np.zeros((1, 0), dtype=np.int64), log_q)
@@ -136,6 +137,8 @@ def leaves(model: Model[Any], operator: Operator, prompt: Sequence[int], cap: in
         measure = operator(TokenMeasure.of(model.logits(state), side))
         kernel = measure.log_kernel
         parent, token = np.nonzero(kernel > -np.inf)
+        held += len(parent)
+        require(held <= most, "cap", cap, f"{held:,} leaves after {length + 1} tokens: use a smaller cap, or most=")
         log_q = log_q[parent] + kernel[parent, token]
         side = _after(measure, side, parent, token)
         state = model.advance(model.select([state], parent), token)
@@ -149,6 +152,7 @@ def leaves(model: Model[Any], operator: Operator, prompt: Sequence[int], cap: in
         if finished.all():
             break
         going = np.flatnonzero(~finished)
+        held -= len(going)  # they are counted as their children
         state, side, log_q = model.select([state], going), side.rows(going), log_q[going]
     return Leaves(np.concatenate([tokens for tokens, _ in done]), np.concatenate([each for _, each in done]))
 
