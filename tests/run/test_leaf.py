@@ -270,6 +270,8 @@ def test_errors_name_the_field() -> None:
         run_leaves(Leaves(schedule=(0, 1)), questions(1), [arm(), arm()], Ledger("tokens", Tokens()), parse)
     with pytest.raises(InvalidValue, match=r"Leaves.order"):
         Leaves(order="arrival")
+    with pytest.raises(InvalidValue, match=r"that is a class: write rule=Plurality\(...\)"):
+        Leaves(n=4, cap=8, rule=Plurality)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="goes by a stop's statistic"):
         Leaves(order="uncertain")
 

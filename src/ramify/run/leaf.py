@@ -91,6 +91,9 @@ class Leaves:
         )
         ok = len(self.schedule) > 0 and all(is_whole(arm) for arm in self.schedule)
         require(ok, "Leaves.schedule", self.schedule, "name the arm of each sample in turn, such as (0, 0, 1)")
+        for name, value in (("rule", self.rule), ("stop", self.stop)):
+            called = f"{name}={getattr(value, '__name__', '')}(...)"
+            require(not isinstance(value, type), f"Leaves.{name}", value, f"that is a class: write {called}")
         names = [name for name, _ in self.evidence]
         require(len(set(names)) == len(names), "Leaves.evidence", names, "give every evidence a name of its own")
         needed = [name for name in getattr(self.rule, "needs", ()) if name not in (*names, "utility")]
