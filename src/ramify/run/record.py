@@ -101,7 +101,7 @@ def record_leaves(
     card = _card(protocol, questions, arms, ledger, ahead, allowance, details)
     _begin(path, card)
     store, launches = Store.create(path / "bank"), path / "launches.log"
-    lost = _lost(launches, store)
+    lost, before = _lost(launches, store), _generated(store)
     with launches.open("a") as log:
 
         def launched(key: Key) -> None:
@@ -113,6 +113,7 @@ def record_leaves(
             protocol, questions, arms, ledger, parse, ahead=ahead, allowance=allowance, store=store, launched=launched
         )
     took = time.perf_counter() - start
+    made = max(0, run.ledger.spent.generate + run.surplus.spent.generate - before)  # by this attempt, as seconds are
     _write(path / "decisions.jsonl", decisions(run))
     costs = {
         "unit": ledger.unit,
@@ -124,7 +125,7 @@ def record_leaves(
         "beside": {
             **run.ledger.beside._asdict(),
             "seconds": took,
-            "tokens a second": (run.ledger.spent.generate + run.surplus.spent.generate) / took,
+            "tokens a second": made / took,
             "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         },
         "questions": dict(zip((question.id for question in questions), run.costs, strict=True)),
@@ -232,6 +233,12 @@ def _begin(path: Path, card: Mapping[str, Any]) -> None:
                     f"{path} holds a run of another protocol: {part}.{name} was {one!r}, and is now {other!r}:"
                     " go on with what it was, or use another directory"
                 )
+
+
+def _generated(store: Store) -> int:
+    """Tokens of the leaves that are kept."""
+    with store.snapshot() as snapshot:
+        return int(snapshot.lengths().sum())
 
 
 def _lost(launches: Path, store: Store) -> int:
