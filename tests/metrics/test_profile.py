@@ -28,9 +28,11 @@ from ramify.metrics import (
     StrictMajority,
     Tally,
     bank_profile,
+    bootstrap_profile,
     latent_profile,
     observed,
 )
+from ramify.types import Key
 from tests.metrics import oracle
 from tests.metrics.oracle import off
 
@@ -221,12 +223,20 @@ def test_missing_grades_are_missing() -> None:
         (np.zeros((0, 4)), "at least one question"),
         ([1, 0, 1], r"use \[Q, N\]"),
         ([["yes", "no"]], "use numbers or booleans"),
+        (Bank.of({"q": ["1"]}), "Tally.of_bank"),
         ([[1 + 0j, 0]], "use numbers or booleans"),
     ],
 )
 def test_what_cannot_be_tallied_is_refused_by_name(grades: Any, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
         bank_profile(Tally.of(grades))
+
+
+def test_grades_that_are_no_tally_are_sent_to_one() -> None:
+    with pytest.raises(InvalidValue, match=r"use Tally.of\(grades\)"):
+        bank_profile([[1, 0]])  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"use Tally.of\(grades\)"):
+        bootstrap_profile([[1, 0]], PassAt(1), Key("run", "q", 0))  # type: ignore[arg-type]
 
 
 def test_budgets_beyond_the_bank_are_refused_with_a_remedy() -> None:

@@ -166,6 +166,7 @@ def bank_profile(tally: Tally) -> Profile:
     >>> bank_profile(Tally.of([[1, 0], [1, 1], [0, float("nan")]])).all().round(3).tolist()
     [[0.5, 0.0], [1.0, 0.5]]
     """
+    require(isinstance(tally, Tally), "tally", type(tally).__name__, "use Tally.of(grades), grades as [Q, N]")
     mass = {n: histogram.astype(np.float64) for n, histogram in tally.histograms() if n > 0}
     require(mass, "grades", "all missing", "no candidate of any question is graded, so there is no profile")
     return Profile(mass, "finite bank", tally.questions, tally.remark)

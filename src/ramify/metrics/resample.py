@@ -186,6 +186,8 @@ def _profiles(
     lowest: float,
 ) -> Resample:
     """The bootstrap of a functional of the profiles of one or more systems on the same questions."""
+    for tally in tallies:
+        require(isinstance(tally, Tally), "tally", type(tally).__name__, "use Tally.of(grades), grades as [Q, N]")
     remedy = 'use ("questions",), ("questions", "draws") or ("draws",)'
     require(over in (("questions",), ("questions", "draws"), ("draws",)), "over", over, remedy)
     if "draws" in over:

@@ -20,6 +20,8 @@ def graded_table(grades: Any, name: str = "grades") -> Array:
     """Grades as an array ``[Q, N]``; what is masked becomes NaN. Anything but real numbers is refused."""
     if isinstance(grades, np.ma.MaskedArray):
         grades = np.where(np.ma.getmaskarray(grades), np.nan, np.ma.getdata(grades).astype(np.float64))
+    use = "give outcomes.on(bank), or Tally.of_bank(bank, outcomes)"
+    require(not isinstance(grades, (Bank, Outcomes)), name, type(grades).__name__, use)
     table = np.asarray(grades)
     require(table.dtype.kind in "buif", name, table.dtype, "use numbers or booleans, NaN (or a mask) for missing")
     require(table.ndim == 2, name, table.shape, "use [Q, N]: a row of candidates for each question")
