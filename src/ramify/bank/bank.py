@@ -35,6 +35,8 @@ class Bank:
     ((2, 4), [[0, 0, 1, -1], [0, 0, -1, -1]], [4, 2])
     >>> bank.first(2).answer(0, 1)
     'A'
+    >>> bank
+    <Bank 2 x 4: 6 drawn, iid, run ''>
     """
 
     questions: tuple[Question, ...]
@@ -67,6 +69,13 @@ class Bank:
         require((self.ended < len(self.endings)).all(), "Bank.ended", int(self.ended.max(initial=0)), "index endings")
         ok = ((self.source >= 0) == self.drawn).all() and (self.source < len(self.proposals)).all()
         require(ok, "Bank.source", "an index", "use -1 where not drawn, else an index into proposals")
+
+    def __repr__(self) -> str:
+        runs = ", ".join(repr(each.run) for each in self.proposals)
+        beside = f"; {', '.join(self.layers)}" if self.layers else ""
+        return (
+            f"<Bank {self.shape[0]} x {self.shape[1]}: {int(self.drawn.sum())} drawn, {self.kind}, run {runs}{beside}>"
+        )
 
     # ---------------------------------------------------------------------------------------------------- construction
 

@@ -45,6 +45,10 @@ class BankCurve:
     kind: str = "shared-bank"  # every rule sees the same candidates; a Run says "end-to-end"
     evidence: str = "fixed"  # the scores are the bank's, so a comparison isolates the rule; "varied" compares the stage
 
+    def __repr__(self) -> str:
+        means = ", ".join(f"{k}: {mean:.4g}" for k, mean in zip(self.budgets, self.mean, strict=True))
+        return f"<BankCurve {self.rule}, {self.estimand}, {len(self.values)} questions; {means}>"
+
     @property
     def mean(self) -> Array:
         """[K] over the questions that are in; NaN where none is."""

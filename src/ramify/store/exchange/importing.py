@@ -144,7 +144,7 @@ def _guessed(
     if "question" not in mapping.parts and not mapping.nested:
         raise InvalidValue(
             f"{path}: no column names the question; it has {', '.join(sample)}: say which, as "
-            "mapping={'question': ...}"
+            "mapping={'question': ...} (--map question=COLUMN)"
         )
     wanted = [
         part for part in mapping.parts if part.partition(".")[0] in ("answer", "text", "outcome", "layer", "token")
@@ -152,7 +152,7 @@ def _guessed(
     if not wanted:
         raise InvalidValue(
             f"{path}: no column holds answers, text, grades or scores; it has {', '.join(sample)}: say which, as "
-            "mapping={'answer': ...}"
+            "mapping={'answer': ...} (--map answer=COLUMN)"
         )
     return mapping
 
