@@ -174,6 +174,14 @@ def test_slow_right_answers_do_not_lose() -> None:
     assert np.mean([answer == "a" for answer in slow.answers]) > 0.5
 
 
+def test_a_bank_made_under_a_stop_is_no_fixed_sample() -> None:
+    assert run(Leaves(n=5, cap=6)).bank.kind == "iid"
+    stopped = run(Leaves(n=5, cap=6, stop=AdaptiveConsistency(0.8))).bank
+    assert stopped.kind == "stopped"
+    with pytest.raises(InvalidValue, match="this bank is stopped"):
+        stopped.need_independence("Pass@k")
+
+
 def test_surplus_is_charged_and_cancelled_where_the_sampler_can() -> None:
     protocol = Leaves(n=12, cap=30, stop=LeaderShare(0.6, least=2), order="questions")
     narrow, wide = run(protocol, count=6), run(protocol, count=6, ahead=24, batch=24)

@@ -174,7 +174,7 @@ class Bank:
 
     @property
     def kind(self) -> str:
-        """iid, heterogeneous, sweep or search: the weakest claim of the proposals that the candidates come from."""
+        """One of ``KINDS``: the weakest claim of the proposals that the candidates come from."""
         used = [self.proposals[i] for i in np.unique(self.source[self.drawn])]
         weakest = min((KINDS.index(each.kind) for each in used), default=KINDS.index("iid"))
         return KINDS[weakest if len(used) <= 1 else min(weakest, KINDS.index("heterogeneous"))]

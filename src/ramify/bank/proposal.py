@@ -8,7 +8,7 @@ from ramify.errors import InvalidValue, is_whole, require
 __all__ = ["KINDS", "Proposal", "is_independent", "need_independence"]
 
 # From the weakest claim to the strongest: a bank of several sources is as weak as the weakest of them.
-KINDS = ("search", "sweep", "heterogeneous", "iid")
+KINDS = ("search", "sweep", "stopped", "heterogeneous", "iid")
 STAGES = ("raw", "processed", "unknown")
 
 
@@ -17,7 +17,8 @@ class Proposal:
     """The protocol that made a set of candidates, and which of their signals it recorded.
 
     ``kind`` is "iid" (independent draws of one declared protocol), "heterogeneous" (draws of several, each with its
-    log q), "sweep" (a deterministic grid) or "search" (induced by a controller). ``top`` alternatives were recorded at
+    log q), "stopped" (independent draws whose number depends on what they showed: shares of such a bank are biased),
+    "sweep" (a deterministic grid) or "search" (induced by a controller). ``top`` alternatives were recorded at
     every token, "raw" (the model's own) or "processed" (after penalties and truncation): mass and ranks beyond them
     are censored, not zero. ``fresh`` says whether the candidates were made for this run or shared with ``parent``.
 

@@ -34,7 +34,9 @@ def import_(
         typer.Option("--map", metavar="PART=COLUMN", help="Which column plays a part; `PART=` leaves the part out."),
     ] = None,
     run: Annotated[str, typer.Option(help="The name of the run; the file's name if it does not say.")] = "",
-    kind: Annotated[str, typer.Option(help="iid, heterogeneous, sweep or search: how the candidates came about.")] = "",
+    kind: Annotated[
+        str, typer.Option(help="iid, heterogeneous, stopped, sweep or search: how the candidates came about.")
+    ] = "",
     model: Annotated[str, typer.Option(help="The model that made them.")] = "",
     protocol: Annotated[str, typer.Option(help="The decoder's text form, or what is known of it.")] = "",
     strict: Annotated[

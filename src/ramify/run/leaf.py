@@ -164,6 +164,7 @@ def run_leaves(
     require(
         len({arm.proposal.run for arm in arms}) == len(arms), "arms", "a run name twice", "give each arm its own run"
     )
+    arms = [_declared(arm, protocol) for arm in arms]
     loop = _Loop(protocol, tuple(questions), tuple(arms), ledger, parse, dataclasses.replace(ledger, limit=allowance))
     view = Ahead(ahead, loop.upcoming, loop.alive, loop.at_worst, lambda: loop.surplus.left, loop.discard)
     writers, known = _writers(store, arms, questions) if store is not None else ({}, {})
@@ -178,6 +179,13 @@ def run_leaves(
     finally:
         for writer in writers.values():
             writer.close()
+
+
+def _declared(arm: Arm, protocol: Leaves) -> Arm:
+    """The arm as what it is in this run: where a rule decides how many leaves there are, they are no fixed sample."""
+    if protocol.stop is None or arm.proposal.kind != "iid":
+        return arm
+    return dataclasses.replace(arm, proposal=dataclasses.replace(arm.proposal, kind="stopped"))
 
 
 def _writers(
