@@ -11,7 +11,18 @@ from pathlib import Path
 
 from ramify.errors import StoreError
 
-__all__ = ["append", "hold", "is_held", "publish", "remove", "sha256", "sync_directory", "temporary", "try_hold"]
+__all__ = [
+    "append",
+    "hold",
+    "is_held",
+    "publish",
+    "remove",
+    "sha256",
+    "sync_directory",
+    "temporary",
+    "try_hold",
+    "wait_to_hold",
+]
 
 
 def append(file: int, data: bytes, path: Path) -> None:
@@ -76,10 +87,15 @@ def hold(path: Path, *, shared: bool = False) -> Iterator[int]:
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; a bank directory must be writable") from error
     try:
-        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        wait_to_hold(file, shared=shared)
         yield file
     finally:
         os.close(file)
+
+
+def wait_to_hold(file: int, *, shared: bool = False) -> None:
+    """Take the lock of an open file, when whoever has it lets go."""
+    fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def try_hold(file: int, *, shared: bool = False) -> bool:

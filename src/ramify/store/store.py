@@ -10,6 +10,7 @@ manifest                      the files that count, with checksums
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -374,14 +375,19 @@ class Store:
     def snapshot(self) -> Snapshot:
         """What the bank holds now. Close it, or use it in a ``with``, to let removed files go."""
         lock = self._read_lock()
-        while True:
-            before, sealed, version = manifest.read(self.path / "manifest")
-            with suppress(FileNotFoundError):  # sealed while we looked: look again
-                paths = [path for path in sorted((self.path / "journals").glob("*.log")) if path.name not in sealed]
-                questions, fresh = _load(paths)
-                if manifest.read(self.path / "manifest")[2] == version:
-                    break
-        return Snapshot(self.path, before, fresh, self._questions(before, questions), self.cards(), lock)
+        try:
+            while True:
+                before, sealed, version = manifest.read(self.path / "manifest")
+                with suppress(FileNotFoundError):  # sealed while we looked: look again
+                    paths = [path for path in sorted((self.path / "journals").glob("*.log")) if path.name not in sealed]
+                    questions, fresh = _load(paths)
+                    if manifest.read(self.path / "manifest")[2] == version:
+                        break
+            return Snapshot(self.path, before, fresh, self._questions(before, questions), self.cards(), lock)
+        except BaseException:
+            if lock is not None:
+                os.close(lock)
+            raise
 
     def _live(self) -> dict[str, Entry]:
         return manifest.read(self.path / "manifest")[0]
@@ -410,9 +416,11 @@ class Store:
         """The readers' lock, shared; None where the directory cannot be written to, and so nothing is ever removed."""
         try:
             file = os.open(self.path / "readers", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:
-            return None
-        disk.try_hold(file, shared=True)
+        except OSError as error:
+            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+                return None
+            raise StoreError(f"{self.path / 'readers'}: {error.strerror}; a reader needs its lock") from error
+        disk.wait_to_hold(file, shared=True)  # whoever asks whether anybody reads has it for a moment
         return file
 
 
