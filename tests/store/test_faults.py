@@ -131,6 +131,19 @@ def test_a_flipped_bit_anywhere_is_found_and_named(tmp_path: Path) -> None:
     assert store.verify() == []
 
 
+def test_a_damaged_last_line_of_the_manifest_removes_nothing(tmp_path: Path) -> None:
+    store = filled(tmp_path / "bank")
+    expected, manifest = contents(store.path), store.path / "manifest"
+    data = bytearray(manifest.read_bytes())
+    data[-20] ^= 1
+    manifest.write_bytes(data)
+    with pytest.raises(StoreError, match="is damaged"):
+        store.writer(PROPOSAL)
+    data[-20] ^= 1
+    manifest.write_bytes(data)
+    assert contents(store.path) == expected
+
+
 def test_a_truncated_file_is_found_and_reading_it_says_what_to_do(tmp_path: Path) -> None:
     store = filled(tmp_path / "bank")
     [file] = (store.path / "shards").glob("*.tokens.parquet")

@@ -1,7 +1,7 @@
 """The list of files that make up a bank: one checksummed line a change, appended under a lock.
 
 A reader takes the sound lines and has a consistent snapshot; a line that was cut off was never acknowledged, and the
-next writer removes it.
+next writer removes it. A whole line that does not fit its checksum was acknowledged, and is damage: nothing is removed.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ def read(path: Path) -> tuple[dict[str, Entry], set[str], int]:
     for line in data.splitlines(keepends=True):
         change = _change(line)
         if change is None:
-            if sound + len(line) < len(data):
+            if sound + len(line) < len(data) or not _cut_off(line):
                 raise StoreError(
-                    f"{path}: the line at byte {sound} is damaged and lines follow it: run `ramify bank verify`"
+                    f"{path}: the line at byte {sound} is damaged, and the files it lists are not lost: "
+                    "restore the manifest from a copy, and write nothing before that"
                 )
             break
         live |= {entry.file: entry for entry in change.add}
@@ -66,6 +67,11 @@ def _change(line: bytes) -> Change | None:
     if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body):
         return None
     return DECODER.decode(body)
+
+
+def _cut_off(line: bytes) -> bool:
+    """Whether a line looks as an interrupted append leaves it: short, or with pages that never reached the disk."""
+    return not line.endswith(b"\n") or b"\0" in line
 
 
 def commit(path: Path, change: Change) -> None:
