@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -16,6 +17,7 @@ import pytest
 
 from ramify.errors import StoreError
 from ramify.store import Store, disk
+from ramify.types import Key
 from tests.store.tools import PROPOSAL, QUESTIONS, contents, record
 
 
@@ -105,6 +107,41 @@ def test_no_space_while_sealing_leaves_the_journal(tmp_path: Path, monkeypatch: 
     assert contents(store.path) == expected
     store.recover()
     assert contents(store.path) == expected
+    assert store.verify() == []
+
+
+def test_no_space_while_rolling_says_so_and_the_writer_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, publish = Store.create(tmp_path / "bank"), disk.publish
+
+    def full(written: Path, final: Path) -> None:
+        if final.suffix == ".parquet":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        publish(written, final)
+
+    monkeypatch.setattr("ramify.store.writer.ROLL", 100)
+    with store.writer(PROPOSAL) as writer:
+        writer.ask(QUESTIONS)
+        monkeypatch.setattr(disk, "publish", full)
+        with pytest.raises((StoreError, OSError), match="No space left"):
+            writer.append(record(writer, 0, 0))
+        monkeypatch.undo()
+        writer.append(record(writer, 0, 1))
+    store.recover()
+    assert {key.sample for key in contents(store.path)} == {0, 1}
+    assert store.verify() == []
+
+
+def test_what_could_not_be_sealed_is_not_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.create(tmp_path / "bank")
+    with store.writer(PROPOSAL) as writer:
+        writer.ask(QUESTIONS)
+        for sample in (-1, 2**63):
+            with pytest.raises(StoreError, match="keeps samples in"):
+                writer.append(dataclasses.replace(record(writer, 0, 0), key=Key("run", "q0", sample)))
+        monkeypatch.setattr("ramify.store.journal.LONGEST", 10)
+        with pytest.raises(StoreError, match="a journal keeps up to 10 each"):
+            writer.append(record(writer, 0, 0))
+    assert contents(store.path) == {}
     assert store.verify() == []
 
 

@@ -34,17 +34,25 @@ class Journal:
         disk.try_hold(self._file)  # before it has its name: nobody ever sees it without its lock and takes it for dead
         disk.append(self._file, MAGIC, path)
         disk.publish(written, path)
-        self.size = len(MAGIC)
+        self.size, self.closed = len(MAGIC), False
 
     def append(self, records: Iterable[bytes]) -> None:
         """Make records durable, in one sync. They are acknowledged when this returns, and not before."""
+        if self.closed:
+            raise StoreError(f"{self.path}: the journal is closed: open another writer with store.writer(...)")
+        records = list(records)
+        longest = max(map(len, records), default=0)
+        if longest > LONGEST:  # it would be taken for damage, with all that follows it
+            raise StoreError(f"{self.path}: a record of {longest:,} bytes; a journal keeps up to {LONGEST:,} each")
         framed = b"".join(HEADER.pack(len(record), zlib.crc32(record)) + record for record in records)
         disk.append(self._file, framed, self.path)
         self.size += len(framed)
 
     def close(self) -> None:
         """Give up the lock. What is in the log stays, for whoever seals it."""
-        os.close(self._file)
+        if not self.closed:  # its number may belong to another file by now
+            self.closed = True
+            os.close(self._file)
 
 
 def payloads(path: Path) -> Iterator[bytes]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ramify.errors import StoreError
+from ramify.errors import StoreError, is_whole
 from ramify.store.journal import Journal
 from ramify.store.records import Record, difference, pack, pack_question
 from ramify.types import Key, Leaf, Question
@@ -35,6 +36,7 @@ class Writer:
         self._known, self._asked = known, asked
         self._written = sealed  # questions in sealed files or in this writer's journals, which need no other's
         self._journal = self._open()
+        self._full: list[Path] = []  # journals to seal
         self._closed = False
 
     def _open(self) -> Journal:
@@ -86,6 +88,8 @@ class Writer:
         for record in records:
             if record.key.run != self.card.run or record.protocol != self.card.hash:
                 raise StoreError(f"{record.key}: this writer keeps run {self.card.run!r}; give the leaf's key that run")
+            if not (is_whole(record.key.sample) and record.key.sample < 2**63):
+                raise StoreError(f"{record.key}: a bank keeps samples in [0, 2**63)")
             if record.key.question not in self._written:
                 raise StoreError(f"{record.key}: record the question first, with writer.ask([...])")
 
@@ -118,16 +122,23 @@ class Writer:
         return leaves
 
     def _roll(self) -> None:
-        self._journal.close()
-        self.store.seal([self._journal.path])
-        self._journal = self._open()
+        full, self._journal = self._journal, self._open()  # first: if sealing fails the writer can go on
+        full.close()
+        self._full.append(full.path)
+        self._seal()
+
+    def _seal(self) -> None:
+        """Seal what is full, together with what could not be sealed before: it has the questions."""
+        self.store.seal(self._full)
+        self._full = []
 
     def close(self) -> None:
         """Seal the journal into a shard."""
         if not self._closed:
             self._closed = True
             self._journal.close()
-            self.store.seal([self._journal.path])
+            self._full.append(self._journal.path)
+            self._seal()
 
     def __enter__(self) -> Writer:
         return self
