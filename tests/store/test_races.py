@@ -5,13 +5,17 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from ramify.bank import Proposal
+from ramify.errors import StoreError
 from ramify.store import Snapshot, Store
 from ramify.store.manifest import Entry
+from ramify.store.protocol import Card
 from tests.store.test_faults import filled
 from tests.store.tools import PROPOSAL, contents
 
@@ -57,3 +61,46 @@ def test_compaction_loses_nothing_to_a_writer_that_opens_meanwhile(
         store.compact()
     assert contents(store.path) == expected
     assert store.verify() == []
+
+
+def test_two_protocols_of_one_run_that_begin_at_once_are_not_both_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, both, cards = Store.create(tmp_path / "bank").path, threading.Barrier(2), Store.cards
+    refused: list[StoreError] = []
+
+    def slowly(self: Store) -> dict[str, Card]:
+        found = cards(self)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.3)
+        return found
+
+    def begin(protocol: str) -> None:
+        try:
+            Store.open(path).writer(Proposal(run="run", protocol=protocol)).close()
+        except StoreError as error:
+            refused.append(error)
+
+    monkeypatch.setattr(Store, "cards", slowly)
+    threads = [threading.Thread(target=begin, args=(protocol,)) for protocol in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 1
+    assert len(cards(Store.open(path))) == 1
+
+
+def test_a_bank_that_another_process_creates_at_the_same_moment_is_no_stranger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, iterdir = tmp_path / "bank", Path.iterdir
+
+    def later(self: Path) -> Iterator[Path]:
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "iterdir", iterdir)
+            Store.create(path).snapshot().close()
+        return iterdir(self)
+
+    monkeypatch.setattr(Path, "iterdir", later)
+    Store.create(path)

@@ -85,7 +85,8 @@ class Store:
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / "bank.json").exists():
-                strangers = [each.name for each in path.iterdir() if each.name not in (*FOLDERS, "lock", "manifest")]
+                own = (*FOLDERS, "bank.json", "lock", "manifest", "readers", "compactor")  # another may be creating it
+                strangers = [each.name for each in path.iterdir() if each.name not in own]
                 strangers = [name for name in strangers if not name.endswith(".tmp")]
                 if strangers:
                     raise StoreError(
@@ -146,12 +147,13 @@ class Store:
         """
         card = Card.of(proposal, details)
         self._upgrade()
-        for other in self.cards().values():
-            if other.run == card.run or not beside:
-                card.need_same(other, str(self.path))
-        file = self.path / "protocols" / f"{card.hash}.json"
-        if not file.exists():
-            _write(file, card.encode())
+        with self.locked():  # two that begin at once are not both the first
+            for other in self.cards().values():
+                if other.run == card.run or not beside:
+                    card.need_same(other, str(self.path))
+            file = self.path / "protocols" / f"{card.hash}.json"
+            if not file.exists():
+                _write(file, card.encode())
         self.recover()
         with self.snapshot() as snapshot:
             known = {key: digest for key, digest in snapshot.digests() if key.run == card.run}
