@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -304,3 +305,48 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
     (store.path / "bank.json").write_text('{"format":"ramify-bank","schema":99}')
     with pytest.raises(StoreError, match="schema 99; this ramify reads"):
         Store.open(store.path)
+
+
+def lengths(offsets: np.ndarray, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.diff(offsets).astype(float)
+
+
+def of_run(run: str, card: str, k: int, **columns: np.ndarray) -> Record:
+    top = {"top_ids": np.zeros((2, k), np.int32), "top_logprobs": np.zeros((2, k), np.float32)}
+    return Record(Key(run, "q0", 0), card, length=2, columns={"token": np.zeros(2, np.int32), **top, **columns})
+
+
+def test_evidence_is_unknown_where_a_column_was_not_recorded_and_not_what_nothing_sums_to(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "bank")
+    with store.writer(PROPOSAL) as writer:
+        writer.ask(QUESTIONS)
+        writer.append(*(record(writer, 0, n) for n in range(5)))  # the fifth has no tokens
+    with store.writer(Proposal(run="other"), beside=True) as writer:
+        writer.append(Record(Key("other", "q0", 0), writer.card.hash, columns={"token": np.zeros(3, np.int32)}))
+    for _ in range(2):
+        with store.snapshot() as snapshot:
+            assert np.isnan(snapshot.evidence(lengths, ("logprob",))[0]).tolist() == [True] + [False] * 4 + [True]
+            both = snapshot.evidence(lengths, ("token", "logprob"))
+            assert np.isnan(both[0]).tolist() == [True] + [False] * 4 + [True]
+        store.compact()
+
+
+def test_alternatives_of_different_k_in_one_row_group_are_named(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "bank")
+    for run, k in (("a", 2), ("b", 3)):
+        with store.writer(Proposal(run=run), beside=True) as writer:
+            writer.ask(QUESTIONS[:1])
+            writer.append(of_run(run, writer.card.hash, k))
+    store.compact()
+    with store.snapshot() as snapshot, pytest.raises(StoreError, match=r"top_logprobs was recorded with K of \[2, 3\]"):
+        snapshot.evidence(lengths, ("top_logprobs",))
+
+
+def test_a_bank_with_reduced_evidence_can_be_kept_again(tmp_path: Path) -> None:
+    store, again = Store.create(tmp_path / "bank"), Store.create(tmp_path / "again")
+    with store.writer(PROPOSAL) as writer:
+        writer.ask(QUESTIONS)
+        writer.append(*(record(writer, 0, n).reduced() for n in range(3)))
+    with store.snapshot() as snapshot:
+        again.add_bank(snapshot.bank(columns=("token", "confidence", "entropy")))
+    assert again.verify() == []

@@ -112,6 +112,8 @@ def kept(name: str, column: np.ndarray) -> np.ndarray:
         single = column.astype(np.float32)
         same = np.array_equal(single.astype(np.float64), column.astype(np.float64), equal_nan=True)
         return single if same else column.astype(np.float64)
+    if name in DERIVED:
+        return column.astype(np.float32)
     dtype = COLUMNS[name]
     if dtype.kind == "i" and column.size and (column.max() > np.iinfo(dtype).max or column.min() < np.iinfo(dtype).min):
         raise InvalidValue(f"{name} = {column.max()}: the store keeps it in {dtype}")

@@ -297,7 +297,10 @@ class Snapshot:
         for cut in shard.row_groups(sizes, place.question[journal].tolist()):
             yield len(self.shards), -1, place.row[journal[cut]], journal[cut]
 
-    def _read(self, plan: tuple[int, int, np.ndarray, np.ndarray], columns: Sequence[str]) -> Chunk:
+    def _read(
+        self, plan: tuple[int, int, np.ndarray, np.ndarray], columns: Sequence[str], *, whole: bool = False
+    ) -> Chunk:
+        """A row group's columns; with ``whole``, of the candidates that recorded all of them and of no others."""
         part, group, rows, here = plan
         if part == len(self.shards):
             found = [
@@ -306,6 +309,9 @@ class Snapshot:
             ]
         else:
             found = self._read_group(part, group, rows, columns)
+        if whole:
+            kept = [i for i, each in enumerate(found) if all(name in each for name in columns)]
+            found, here = [found[i] for i in kept], here[kept]
         place = self._index[0]
         lengths = [len(next(iter(each.values()))) if each else 0 for each in found]
         flat = {}
@@ -314,6 +320,10 @@ class Snapshot:
             if values:
                 if sum(map(len, values)) != sum(lengths):
                     raise StoreError(f"{self.path}: {name} was recorded for some candidates only; read the runs apart")
+                widths = {value.shape[1:] for value in values}
+                if len(widths) > 1:
+                    found_k = f"{name} was recorded with K of {sorted(k for (k,) in widths)}"
+                    raise StoreError(f"{self.path}: {found_k}; keep runs with different K in banks of their own")
                 flat[name] = np.concatenate(values)
         return Chunk(
             place.question[here], place.candidate[here], np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), flat
@@ -352,13 +362,15 @@ class Snapshot:
         *,
         workers: int = 2,
     ) -> np.ndarray:
-        """``function(offsets, columns) -> [C]`` over every candidate, as ``[Q, N]``: NaN where nothing was recorded."""
+        """``function(offsets, columns) -> [C]`` over every candidate, as ``[Q, N]``.
+
+        NaN where any of the columns was not recorded: the function does not see such a candidate.
+        """
 
         def read(plan: tuple[int, int, np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            chunk = self._read(plan, columns)
-            missing = [name for name in columns if name not in chunk.columns]
-            if missing:
-                return chunk.question, chunk.candidate, np.full(len(chunk.question), np.nan)
+            chunk = self._read(plan, columns, whole=True)
+            if not len(chunk.question):
+                return chunk.question, chunk.candidate, np.empty(0)
             return chunk.question, chunk.candidate, function(chunk.offsets, chunk.columns)
 
         values = np.full(self.shape, np.nan)
