@@ -112,8 +112,23 @@ def test_a_union_holds_the_candidates_of_all() -> None:
     assert facts(both) == {**facts(one), **facts(two)}
     assert both.shape == (3, 9)
     assert both.drawn.sum(1).tolist() == [7, 7, 4]
-    with pytest.raises(InvalidValue, match="twice under one proposal"):
+    with pytest.raises(InvalidValue, match="twice under one run name"):
         union(one, one)
+
+
+def test_two_proposals_of_one_run_name_have_the_same_keys_and_are_not_joined() -> None:
+    """Grades are found by run and sample: those of one proposal would be given to the other."""
+    plain, warm = Proposal(protocol="Temperature(t=1.0)"), Proposal(protocol="Temperature(t=2.0)")
+    with pytest.raises(InvalidValue, match="twice under one run name"):
+        union(Bank.of({"q": ["A", "B"]}, proposal=plain), Bank.of({"q": ["C"]}, proposal=warm))
+
+
+def test_grades_that_are_missing_on_a_slice_are_not_another_bank_s() -> None:
+    bank = Bank.of({"graded": ["1"], "not yet": ["2"]})
+    outcomes = Outcomes.of(bank, [[1], [np.nan]])
+    assert np.isnan(outcomes.on(bank.only(["not yet"]))).all()
+    with pytest.raises(InvalidValue, match="belong to another"):
+        outcomes.on(Bank.of({"graded": ["1"]}, proposal=Proposal(run="other")))
 
 
 def test_a_union_drops_a_column_that_only_some_recorded_and_fills_a_layer_with_missing() -> None:

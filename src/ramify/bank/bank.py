@@ -283,15 +283,20 @@ class Bank:
         return own + [(f"layers[{name!r}]", layer.values) for name, layer in self.layers.items()]
 
     def need_distinct_keys(self) -> None:
-        """Every candidate has a key of its own: two of one proposal and sample would be one candidate counted twice."""
+        """Every candidate has a key of its own: two of one run and sample would be one candidate counted twice.
+
+        Grades and layers on disk are found by run and sample, so two proposals of one run name would share them.
+        """
+        runs = [proposal.run for proposal in self.proposals]
+        name = np.array([runs.index(run) for run in runs], dtype=self.source.dtype)
         for q, question in enumerate(self.questions):
-            names = np.stack([self.source[q], self.samples[q]])[:, self.drawn[q]]
+            names = np.stack([name[self.source[q]], self.samples[q]])[:, self.drawn[q]]
             found, counts = np.unique(names, axis=1, return_counts=True)
             if (counts > 1).any():
                 source, sample = found[:, counts.argmax()]
                 raise InvalidValue(
-                    f"question {question.id!r}, sample {sample} is there twice under one proposal "
-                    f"(run {self.proposals[source].run!r}): give the runs different names, or drop one"
+                    f"question {question.id!r}, sample {sample} is there twice under one run name "
+                    f"({self.proposals[source].run!r}): give the runs different names, or drop one"
                 )
 
     # ---------------------------------------------------------------------------------------------------------- layers

@@ -66,7 +66,7 @@ class Outcomes:
         if self.samples is bank.samples and self.source is bank.source:
             return self.values
         place = {name: row for row, name in enumerate(self.questions)}
-        found = np.full(bank.shape, np.nan)
+        found, known = np.full(bank.shape, np.nan), False
         for row, question in enumerate(bank.questions):
             here = place.get(question.id)
             if here is not None:
@@ -75,9 +75,10 @@ class Outcomes:
                 graded = dict(zip(names, self.values[here, mine], strict=True))
                 theirs = np.flatnonzero(bank.drawn[row])
                 runs = [bank.proposals[bank.source[row, i]].run for i in theirs]
-                keys = zip(runs, bank.samples[row, theirs], strict=True)
+                keys = list(zip(runs, bank.samples[row, theirs], strict=True))
                 found[row, theirs] = [graded.get(key, np.nan) for key in keys]
-        if np.isnan(found).all() and bank.drawn.any() and not np.isnan(self.values).all():
+                known = known or any(key in graded for key in keys)
+        if not known and bank.drawn.any() and (self.source >= 0).any():
             raise InvalidValue(
                 f"{self.description or 'these outcomes'} grade no candidate of this bank: they belong to another"
             )
