@@ -142,4 +142,5 @@ Sampler: TypeAlias = Callable[[Iterable[Request]], Iterator[Leaf]]
 
 Requests are taken as there is room for them. An iterable that has none at the moment may raise StopIteration and be
 asked again; with an attribute ``cancelled``, a set of keys, it gives up requests under way, where the sampler looks.
+Every request that was taken is answered: one that was given up by a leaf of what it had, because that is charged.
 """

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,14 +19,15 @@ from ramify.decide import BestOfN, Plurality, SoftBestOfN, WeightedVote
 from ramify.decode import Temperature
 from ramify.describe import parse as parse_text
 from ramify.describe import text
-from ramify.errors import InvalidValue
+from ramify.errors import InvalidValue, WorkerLost
 from ramify.evidence import mean_logprob, normalised_likelihood
 from ramify.ledger import Calls, Flops, Ledger, Money, Seconds, Tokens, Work
 from ramify.models import OutcomeHead, Pocket, decode_with
 from ramify.run import Arm, Leaves, OnlineConfidence, Run, run_leaves
 from ramify.stop import AdaptiveConsistency, DirichletConsistency, Esc, LeaderShare, TokenLimit
+from ramify.store import Store
 from ramify.tasks import Countdown
-from ramify.types import Key, Question, Request, Sampler
+from ramify.types import Key, Leaf, Question, Request, Sampler
 from tests.run.tools import ANSWERS, MODEL, arm, delayed, parse, questions, shuffled
 
 PROTOCOLS = (
@@ -300,3 +302,33 @@ def test_the_pocket_models_run_the_same_with_any_width_and_batch() -> None:
     for ahead, batch in ((4, 4), (32, 16), (32, 64)):
         assert once(ahead, batch) == alone
     assert once(8, 8, workers=2) == alone, "nor does it matter how many processes sample"
+
+
+def test_a_sampler_that_leaves_a_request_out_is_named_and_not_waited_for() -> None:
+    def silent(requests: Iterable[Request]) -> Iterator[Leaf]:
+        list(requests)
+        yield from ()
+
+    def forgetful(requests: Iterable[Request]) -> Iterator[Leaf]:
+        inner = decode_with(MODEL, Temperature(1.0), batch=24)
+        yield from (leaf for leaf in inner(requests) if leaf.ended != "stop:cancelled")
+
+    def confused(requests: Iterable[Request]) -> Iterator[Leaf]:
+        for leaf in decode_with(MODEL, Temperature(1.0))(requests):
+            yield dataclasses.replace(leaf, key=Key("run", "who?", 0))
+
+    protocol = Leaves(n=12, cap=30, stop=LeaderShare(0.6, least=2), order="questions")
+    for sampler in (silent, forgetful):
+        with pytest.raises(WorkerLost, match="a sampler answers every request"):
+            run(protocol, count=6, ahead=24, wrap=lambda _, sampler=sampler: sampler)  # type: ignore[misc]
+    with pytest.raises(InvalidValue, match="was not asked for it"):
+        run(protocol, wrap=lambda _: confused)
+
+
+def test_what_is_raised_while_a_leaf_is_kept_does_not_end_the_run_as_if_it_were_finished(tmp_path: Path) -> None:
+    def broken(text: str, question: Question) -> str:
+        raise StopIteration
+
+    store = Store.create(tmp_path / "bank")
+    with pytest.raises(StopIteration):
+        run_leaves(Leaves(n=2, cap=4), questions(1), [arm()], Ledger("tokens", Tokens()), broken, store=store)

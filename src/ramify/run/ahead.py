@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from ramify.errors import WorkerLost, require
 from ramify.types import Key, Leaf, Request, Sampler
 
 __all__ = ["Ahead", "Asked", "Result", "drive"]
@@ -61,18 +62,19 @@ def drive(
     """
     arms = dict(samplers) if isinstance(samplers, Mapping) else dict(enumerate(samplers))
     pool = _Pool(arms, ahead, launched, stored)
+    leaf: Any = None  # what the program waits for; nothing at first
     try:
-        asked = next(program)
         while True:
+            try:
+                asked = program.send(leaf)
+            except StopIteration as end:
+                pool.finish()
+                result: Result = end.value
+                return result
             leaf = stored(asked.request.key)
             if leaf is None:
                 leaf = pool.get(asked)
                 keep(leaf)
-            asked = program.send(leaf)
-    except StopIteration as end:
-        pool.finish()
-        result: Result = end.value
-        return result
     finally:
         pool.close()
 
@@ -188,7 +190,12 @@ class _Pool:
         leaf = next(running, None)
         if leaf is None:  # it ran dry: the next request starts it anew
             self._running.pop(arm)
+            lost = [key for key, each in self._under_way.items() if each.arm == arm]
+            if lost:  # nobody would ever answer them
+                remedy = "a sampler answers every request, one that was cancelled with what it had"
+                raise WorkerLost(f"the sampler of arm {arm} ended and left {len(lost)} out, first {lost[0]}: {remedy}")
             return
+        require(leaf.key in self._under_way, "leaf.key", leaf.key, f"arm {arm} was not asked for it, or gave it before")
         self._ready[leaf.key] = (self._under_way.pop(leaf.key), leaf)
 
     def finish(self) -> None:
