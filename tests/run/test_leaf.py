@@ -19,7 +19,7 @@ from ramify.decide import BestOfN, Plurality, SoftBestOfN, WeightedVote
 from ramify.decode import Temperature
 from ramify.describe import parse as parse_text
 from ramify.describe import text
-from ramify.errors import InvalidValue, WorkerLost
+from ramify.errors import InvalidValue, StoreError, WorkerLost
 from ramify.evidence import mean_logprob, normalised_likelihood
 from ramify.ledger import Calls, Flops, Ledger, Money, Seconds, Tokens, Work
 from ramify.models import OutcomeHead, Pocket, decode_with
@@ -332,3 +332,20 @@ def test_what_is_raised_while_a_leaf_is_kept_does_not_end_the_run_as_if_it_were_
     store = Store.create(tmp_path / "bank")
     with pytest.raises(StopIteration):
         run_leaves(Leaves(n=2, cap=4), questions(1), [arm()], Ledger("tokens", Tokens()), broken, store=store)
+
+
+@pytest.mark.parametrize("limit", range(13))
+def test_a_leaf_at_the_cap_that_the_budget_grants_ends_alike_with_and_without_running_ahead(limit: int) -> None:
+    protocol = Leaves(n=4, cap=6, truncate=True, within=TokenLimit(2))
+    endings = []
+    for ahead in (1, 6):
+        bank = run(protocol, count=3, limit=limit, ahead=ahead).bank
+        endings.append([bank.endings[code] for code in bank.ended[bank.drawn]])
+    assert endings[0] == endings[1]
+
+
+def test_a_stored_leaf_that_is_longer_than_the_cap_is_refused(tmp_path: Path) -> None:
+    store, ledger = Store.create(tmp_path / "bank"), Ledger("tokens", Tokens())
+    run_leaves(Leaves(n=4, cap=30), questions(4), [arm()], ledger, parse, store=store)
+    with pytest.raises(StoreError, match="another protocol made it"):
+        run_leaves(Leaves(n=4, cap=1), questions(4), [arm()], ledger, parse, store=store)

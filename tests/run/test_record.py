@@ -15,15 +15,17 @@ import numpy as np
 import pytest
 
 from ramify.bank import Candidates, Choice, Proposal
+from ramify.decide import BestOfN
 from ramify.decode import Temperature
 from ramify.describe import method
 from ramify.errors import ParseError, StoreError
+from ramify.evidence import deepconf_lowest
 from ramify.ledger import Ledger, Tokens
 from ramify.models import Pocket, decode_with
 from ramify.run import Arm, Leaves
 from ramify.run.record import load, record_leaves
-from ramify.run.replay import audit, redecide, regenerate
-from ramify.stop import AdaptiveConsistency
+from ramify.run.replay import Redecided, audit, redecide, regenerate
+from ramify.stop import AdaptiveConsistency, TokenLimit
 from ramify.tasks import Countdown
 from ramify.types import Leaf, Question, Request, Sampler
 from tests.run.tools import MODEL, arm, parse, questions
@@ -199,3 +201,35 @@ def test_the_card_says_what_the_run_was_made_by(tmp_path: Path) -> None:
     assert card["protocol"]["budget"]["limit"] == 150
     assert {"numpy", "scipy", "ramify"} <= set(card["host"]["libraries"])
     assert card["concurrency"]["ahead"] == 4
+
+
+def letter(text: str, question: Question) -> str | None:
+    """An answer even of a trace that was cut: whether it votes makes a difference."""
+    return next((each for each in text.split() if each in "abc"), None)
+
+
+def test_leaves_that_the_budget_or_a_rule_cut_are_made_again_as_they_were(tmp_path: Path) -> None:
+    cut = 0
+    for number, protocol in enumerate((Leaves(n=5, cap=6, truncate=True), Leaves(n=5, cap=6, within=TokenLimit(1)))):
+        for limit in (5, 6, 7, 8):
+            path = tmp_path / f"{number}-{limit}"
+            ledger = Ledger("tokens", Tokens(), limit=limit)
+            found = record_leaves(path, protocol, questions(2), [arm()], ledger, letter, ahead=3)
+            with load(path).store.snapshot() as snapshot:
+                kept = snapshot.bank()
+            ended = [[bank.endings[code] for code in bank.ended[bank.drawn]] for bank in (found.bank, kept)]
+            assert ended[0] == ended[1]
+            cut += any(each.startswith("stop:") for each in ended[0])
+            assert redecide(path, letter).exact
+            again = regenerate(path, [arm()], letter)
+            assert again.exact
+            assert again.changed_decisions == 0
+    assert cut >= 4
+
+
+def test_decisions_that_read_the_alternatives_are_the_same_from_memory_and_from_disk(tmp_path: Path) -> None:
+    """The store keeps alternatives in single precision; the model here computes in double."""
+    protocol = Leaves(n=6, cap=8, top=3, rule=BestOfN("sure"), evidence=(("sure", deepconf_lowest(2, 2)),))
+    record_leaves(tmp_path / "run", protocol, questions(6), [arm()], Ledger("tokens", Tokens()), parse)
+    assert redecide(tmp_path / "run", parse) == Redecided(True)
+    assert regenerate(tmp_path / "run", [arm()], parse).changed_decisions == 0

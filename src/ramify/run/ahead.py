@@ -53,7 +53,7 @@ def drive(
     ahead: Ahead,
     *,
     stored: Callable[[Key], Leaf | None] = lambda _: None,
-    keep: Callable[[Leaf], None] = lambda _: None,
+    keep: Callable[[Asked, Leaf], None] = lambda *_: None,
     launched: Callable[[Key], None] = lambda _: None,
 ) -> Result:
     """Run a program to its end, and give what it returns.
@@ -74,7 +74,7 @@ def drive(
             leaf = stored(asked.request.key)
             if leaf is None:
                 leaf = pool.get(asked)
-                keep(leaf)
+                keep(asked, leaf)
     finally:
         pool.close()
 

@@ -12,9 +12,10 @@ import numpy as np
 from ramify.arrays import Array, pick
 from ramify.bank import Bank, Candidates, Choice, Layer, Proposal, union
 from ramify.bank.codes import encode
+from ramify.bank.tokens import COLUMNS
 from ramify.decide import Plurality, Rule
 from ramify.describe import method
-from ramify.errors import is_whole, require
+from ramify.errors import StoreError, is_whole, require
 from ramify.evidence import Evidence, deepconf_lowest
 from ramify.keys import streams, uniform
 from ramify.ledger import Ledger, Work
@@ -169,9 +170,10 @@ def run_leaves(
     view = Ahead(ahead, loop.upcoming, loop.alive, loop.at_worst, lambda: loop.surplus.left, loop.discard)
     writers, known = _writers(store, arms, questions) if store is not None else ({}, {})
 
-    def keep(leaf: Leaf) -> None:
+    def keep(asked: Asked, leaf: Leaf) -> None:
         if leaf.key.run in writers:
-            writers[leaf.key.run].append(leaf, answers=[parse(leaf.text, loop.question[leaf.key.question])])
+            answer = parse(leaf.text, loop.question[leaf.key.question])
+            writers[leaf.key.run].append(loop.shown(asked, leaf), answers=[answer])
 
     try:
         samplers = [arm.sampler for arm in arms]
@@ -223,7 +225,7 @@ class _Loop:
 
     def program(self) -> Generator[Asked, Leaf, Run]:
         """Ask for a leaf if it can be paid for, charge it, look at it, and stop a question when its rule says so."""
-        steps, protocol_cap = list[Step](), self.protocol.cap
+        steps = list[Step]()
         while (place := next(self.following(), None)) is not None:
             q, sample = place
             seen = self.seen[self.questions[q].id]
@@ -233,9 +235,8 @@ class _Loop:
             if cap < 1:
                 seen.ended = "budget"
                 continue
-            leaf = yield dataclasses.replace(asked, request=dataclasses.replace(asked.request, cap=cap))
-            if cap < protocol_cap and leaf.ended == "length":
-                leaf = dataclasses.replace(leaf, ended="stop:budget")
+            asked = dataclasses.replace(asked, request=dataclasses.replace(asked.request, cap=cap))
+            leaf = self.shown(asked, (yield asked))
             self.charge(seen, "generate", self.work(seen, asked, len(leaf.tokens)))
             seen.read.add(asked.arm)
             seen.reveal(leaf, self.parse(leaf.text, seen.question))
@@ -282,6 +283,22 @@ class _Loop:
             within = seen.fitted(within, self.bank_of) if sample >= within.warmup else None
         key = Key(arm.proposal.run, question.id, sample)
         return Asked(Request(key, arm.encode(question), protocol.cap, top=protocol.top, stop=within), number)
+
+    def shown(self, asked: Asked, leaf: Leaf) -> Leaf:
+        """The leaf as the run sees and keeps it, however it was come by: launched ahead with more room, or stored.
+
+        One that used up a cap which the budget has cut was ended by the budget, whatever else would have ended it
+        there. Alternatives are in single precision, as the store keeps them.
+        """
+        cap, top = asked.request.cap, leaf.top
+        if len(leaf.tokens) > cap:
+            much = f"{leaf.key} has {len(leaf.tokens)} tokens, and {cap} are granted"
+            raise StoreError(f"{much}: another protocol made it; give this one another run name")
+        if len(leaf.tokens) == cap < self.protocol.cap and leaf.ended not in ("eos", "stop:until"):
+            leaf = dataclasses.replace(leaf, ended="stop:budget")
+        if top is None:
+            return leaf
+        return dataclasses.replace(leaf, top=top._replace(logprobs=top.logprobs.astype(COLUMNS["top_logprobs"])))
 
     def upcoming(self) -> Iterator[Asked]:
         for q, sample in self.following():

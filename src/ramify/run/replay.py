@@ -98,7 +98,8 @@ def audit(
         raise StoreError(f"{path} has the arms {[each.run for each in run.proposals]}: hand in arms of the same runs")
     with run.store.snapshot() as snapshot:
         stored = {record.key: record.leaf() for record in snapshot.records()}
-    now = {leaf.key: leaf for arm in arms for leaf in arm.sampler(_requests(run, arm, stored))}
+    made = (leaf for arm in arms for leaf in arm.sampler(_requests(run, arm, stored)))
+    now = {leaf.key: _ended_as(stored[leaf.key], leaf) for leaf in made}
     changed = tokens = 0
     first: Divergence | None = None
     order = {question.id: i for i, question in enumerate(run.questions)}
@@ -155,6 +156,12 @@ def _requests(run: Recorded, arm: Arm, stored: dict[Key, Leaf]) -> list[Request]
         )
         for key, leaf in mine
     ]
+
+
+def _ended_as(stored: Leaf, now: Leaf) -> Leaf:
+    """A leaf made again up to where a rule or the budget had cut it was cut there too."""
+    cut = stored.ended.startswith("stop:") and len(now.tokens) == len(stored.tokens) and now.ended == "length"
+    return dataclasses.replace(now, ended=stored.ended) if cut else now
 
 
 def _differs(one: Leaf, other: Leaf) -> int | None:
