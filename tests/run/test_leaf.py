@@ -349,3 +349,13 @@ def test_a_stored_leaf_that_is_longer_than_the_cap_is_refused(tmp_path: Path) ->
     run_leaves(Leaves(n=4, cap=30), questions(4), [arm()], ledger, parse, store=store)
     with pytest.raises(StoreError, match="another protocol made it"):
         run_leaves(Leaves(n=4, cap=1), questions(4), [arm()], ledger, parse, store=store)
+
+
+def test_a_ledger_that_was_charged_before_goes_on_and_is_not_counted_again() -> None:
+    first = run_leaves(Leaves(n=2, cap=6), questions(2), [arm()], Ledger("tokens", Tokens(), limit=100), parse)
+    protocol = Leaves(n=2, cap=6, each=12)
+    second = run_leaves(protocol, questions(2), [arm("more")], first.ledger, parse, ahead=2, allowance=1)
+    assert second.surplus.total <= 1
+    assert second.ledger.total == first.ledger.total + sum(second.costs)
+    assert second.bank.length is not None
+    assert sum(second.costs) == second.bank.length.sum()

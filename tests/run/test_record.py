@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +22,13 @@ from ramify.decode import Temperature
 from ramify.describe import method
 from ramify.errors import ParseError, StoreError
 from ramify.evidence import deepconf_lowest
-from ramify.ledger import Ledger, Tokens
+from ramify.ledger import Ledger, Tokens, Work
 from ramify.models import Pocket, decode_with
 from ramify.run import Arm, Leaves
 from ramify.run.record import load, record_leaves
 from ramify.run.replay import Redecided, audit, redecide, regenerate
-from ramify.stop import AdaptiveConsistency, TokenLimit
+from ramify.stop import AdaptiveConsistency, LeaderShare, TokenLimit
+from ramify.store import Store
 from ramify.tasks import Countdown
 from ramify.types import Leaf, Question, Request, Sampler
 from tests.run.tools import MODEL, arm, parse, questions
@@ -233,3 +236,48 @@ def test_decisions_that_read_the_alternatives_are_the_same_from_memory_and_from_
     record_leaves(tmp_path / "run", protocol, questions(6), [arm()], Ledger("tokens", Tokens()), parse)
     assert redecide(tmp_path / "run", parse) == Redecided(True)
     assert regenerate(tmp_path / "run", [arm()], parse).changed_decisions == 0
+
+
+def test_a_budget_that_charges_prompts_or_was_charged_before_is_replayed(tmp_path: Path) -> None:
+    prompted = dataclasses.replace(arm(), encode=lambda question: (3,) * (1 + int(question.id[1:])))
+    ledger = Ledger("tokens", Tokens(prompt=True), limit=60).charge("generate", Work(generated=20))
+    protocol = Leaves(n=5, cap=6, share_prompt=False)
+    run = record_leaves(tmp_path / "run", protocol, questions(3), [prompted], ledger, parse)
+    assert "budget" in run.ended
+    assert load(tmp_path / "run").ledger.spent == ledger.spent
+    assert redecide(tmp_path / "run", parse) == Redecided(True)
+    again = regenerate(tmp_path / "run", [prompted], parse)
+    assert (again.changed_traces, again.changed_decisions) == (0, 0)
+    with pytest.raises(StoreError, match="prompts of other lengths"):
+        record_leaves(tmp_path / "run", protocol, questions(3), [arm()], ledger, parse)
+
+
+def test_a_finished_run_keeps_its_ledger_when_it_is_asked_for_again(tmp_path: Path) -> None:
+    protocol, path = Leaves(n=12, cap=30, stop=LeaderShare(0.6, least=2), order="questions"), tmp_path / "run"
+    for _ in range(2):
+        record_leaves(path, protocol, questions(6), [arm(batch=24)], Ledger("tokens", Tokens()), parse, ahead=24)
+        costs = json.loads((path / "ledger.json").read_text())
+        assert costs["surplus"] > 0
+        assert costs["lost"]["leaves"] == 0
+
+
+def test_work_that_was_lost_twice_is_booked_twice(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "run")
+    (path / "ledger.json").unlink()
+    lines = (path / "launches.log").read_text().splitlines(keepends=True)
+    with Store.open(path / "bank").snapshot() as snapshot:
+        kept = {(key.question, key.sample) for key, _ in snapshot.digests()}
+    surplus = sum(tuple(json.loads(line)[1:]) not in kept for line in lines)
+    (path / "launches.log").write_text("".join([*lines, lines[0], lines[0], lines[1][:-4]]))  # cut off
+    recorded(path)
+    assert json.loads((path / "ledger.json").read_text())["lost"]["leaves"] == surplus + 2
+    assert all(json.loads(line) for line in (path / "launches.log").read_text().splitlines()[: len(lines)])
+
+
+def test_an_answer_that_json_does_not_know_is_written_as_its_text(tmp_path: Path) -> None:
+    def half(text: str, question: Question) -> Fraction:
+        return Fraction(1, 2)
+
+    record_leaves(tmp_path / "run", Leaves(n=2, cap=6), questions(2), [arm()], LEDGER, half)
+    assert b'"submitted": "1/2"' in load(tmp_path / "run").decisions
+    assert redecide(tmp_path / "run", half).exact

@@ -132,7 +132,7 @@ class Run:
     steps: tuple[Step, ...]
     ledger: Ledger
     surplus: Ledger  # what was launched ahead and never revealed, in the same unit
-    costs: tuple[float, ...]  # [Q] of the ledger's total
+    costs: tuple[float, ...]  # [Q] of what the run added to the ledger's total
     kind: str = "end-to-end"
 
     @property
@@ -166,7 +166,8 @@ def run_leaves(
         len({arm.proposal.run for arm in arms}) == len(arms), "arms", "a run name twice", "give each arm its own run"
     )
     arms = [_declared(arm, protocol) for arm in arms]
-    loop = _Loop(protocol, tuple(questions), tuple(arms), ledger, parse, dataclasses.replace(ledger, limit=allowance))
+    surplus = Ledger(ledger.unit, ledger.cost, allowance)
+    loop = _Loop(protocol, tuple(questions), tuple(arms), ledger, parse, surplus)
     view = Ahead(ahead, loop.upcoming, loop.alive, loop.at_worst, lambda: loop.surplus.left, loop.discard)
     writers, known = _writers(store, arms, questions) if store is not None else ({}, {})
 
@@ -219,7 +220,7 @@ class _Loop:
         self.place = {question.id: q for q, question in enumerate(questions)}
         require(len(self.question) == len(questions), "questions", "an id twice", "give every question its own id")
         self.seen = {
-            question.id: _Seen(question, dataclasses.replace(ledger, limit=protocol.each)) for question in questions
+            question.id: _Seen(question, Ledger(ledger.unit, ledger.cost, protocol.each)) for question in questions
         }
         self._asked: dict[tuple[int, int], Asked] = {}
 

@@ -28,7 +28,7 @@ import ramify
 from ramify.bank import Proposal
 from ramify.describe import describe, restore, text
 from ramify.errors import ParseError, StoreError
-from ramify.ledger import Ledger
+from ramify.ledger import Ledger, Spent
 from ramify.run.leaf import Arm, Leaves, Run, run_leaves
 from ramify.store import Store
 from ramify.types import Key, Question
@@ -70,6 +70,7 @@ class Recorded:
     ahead: int
     allowance: float
     details: Mapping[str, Any]
+    prompts: tuple[tuple[int, ...], ...] = ()  # tokens of each question's prompt, by arm: budgets may charge them
 
     @property
     def store(self) -> Store:
@@ -103,6 +104,7 @@ def record_leaves(
     store, launches = Store.create(path / "bank"), path / "launches.log"
     lost, before = _lost(launches, store), _generated(store)
     with launches.open("a") as log:
+        log.write("\n" if _torn(launches) else "")
 
         def launched(key: Key) -> None:
             log.write(json.dumps([key.run, key.question, key.sample]) + "\n")
@@ -130,7 +132,8 @@ def record_leaves(
         },
         "questions": dict(zip((question.id for question in questions), run.costs, strict=True)),
     }
-    _write(path / "ledger.json", json.dumps(costs, indent=1).encode() + b"\n")
+    if not (path / "ledger.json").exists():  # of a finished run: this time nothing was launched, and nothing was lost
+        _write(path / "ledger.json", json.dumps(costs, indent=1).encode() + b"\n")
     return run
 
 
@@ -152,7 +155,7 @@ def decisions(run: Run) -> bytes:
                 "support": support,
             }
         )
-    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    return b"".join(json.dumps(line, default=str).encode() + b"\n" for line in lines)  # an answer may be anything
 
 
 def _number(value: float) -> float | None:
@@ -176,15 +179,18 @@ def load(path: str | Path, *, modules: Iterable[ModuleType] = ()) -> Recorded:
         proposals = tuple(restore(form, modules) for form in protocol["arms"])
     except ParseError as error:
         raise ParseError(f"{path / 'card.json'}: {error}; a method of your own is in a module: modules=[...]") from None
+    spent = Spent(*protocol["budget"].get("spent", ()))
+    ledger = Ledger(protocol["budget"]["unit"], cost, math.inf if limit is None else limit, spent)
     return Recorded(
         path,
         leaves,
         proposals,
         tuple(known[name] for name in protocol["questions"] if name in known),
-        Ledger(protocol["budget"]["unit"], cost, math.inf if limit is None else limit),
+        ledger,
         card["concurrency"]["ahead"],
         math.inf if card["concurrency"]["allowance"] is None else card["concurrency"]["allowance"],
         card["details"],
+        tuple(tuple(lengths) for lengths in card.get("prompts", ())),
     )
 
 
@@ -202,6 +208,7 @@ def _card(
         "unit": ledger.unit,
         "cost": describe(ledger.cost),
         "limit": None if math.isinf(ledger.limit) else ledger.limit,
+        **({"spent": list(ledger.spent)} if ledger.total else {}),  # by what was run before on the same budget
     }
     return {
         "protocol": {
@@ -212,6 +219,7 @@ def _card(
             "budget": budget,
         },
         "details": dict(details or {}),
+        "prompts": [[len(arm.encode(question)) for question in questions] for arm in arms],
         "concurrency": {"ahead": ahead, "allowance": None if math.isinf(allowance) else allowance},
         "host": facts(),
     }
@@ -233,6 +241,8 @@ def _begin(path: Path, card: Mapping[str, Any]) -> None:
                     f"{path} holds a run of another protocol: {part}.{name} was {one!r}, and is now {other!r}:"
                     " go on with what it was, or use another directory"
                 )
+    if there.get("prompts", card["prompts"]) != card["prompts"]:
+        raise StoreError(f"{path} holds a run with prompts of other lengths: the arms encode questions differently now")
 
 
 def _generated(store: Store) -> int:
@@ -242,17 +252,23 @@ def _generated(store: Store) -> int:
 
 
 def _lost(launches: Path, store: Store) -> int:
-    """Rollouts that earlier attempts launched and of which nothing is left."""
+    """Rollouts that earlier attempts launched and of which nothing is left, each as often as it was launched."""
     if not launches.exists():
         return 0
-    keys = set()
+    keys = list[Key]()
     for line in launches.read_text().splitlines():
         try:
-            keys.add(Key(*json.loads(line)))
+            keys.append(Key(*json.loads(line)))
         except (ValueError, TypeError):  # the last line of a run that was killed
             continue
     with store.snapshot() as snapshot:
-        return len(keys - {key for key, _ in snapshot.digests()})
+        return len(keys) - len(set(keys) & {key for key, _ in snapshot.digests()})
+
+
+def _torn(path: Path) -> bool:
+    """Whether the last line was cut off: what follows belongs on a line of its own."""
+    data = path.read_bytes()
+    return bool(data) and not data.endswith(b"\n")
 
 
 def _write(final: Path, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -71,7 +72,12 @@ def redecide(
     ``modules`` are those in which rules, stops and evidence of one's own live.
     """
     run = load(path, modules=modules)
-    again = decisions(_again(run, [_without_model] * len(run.proposals), parse, stored=True))
+    prompts = run.prompts or ((0,) * len(run.questions),) * len(run.proposals)
+    arms = [
+        Arm(proposal, _without_model, _of_length(run.questions, lengths))
+        for proposal, lengths in zip(run.proposals, prompts, strict=True)
+    ]
+    again = decisions(run_leaves(run.protocol, run.questions, arms, run.ledger, parse, store=run.store))
     before, after = run.decisions.splitlines(), again.splitlines()
     for number in range(max(len(before), len(after))):
         one = before[number].decode() if number < len(before) else ""
@@ -109,7 +115,8 @@ def audit(
             changed += 1
             tokens += max(len(stored[key].tokens), len(now[key].tokens)) - at
             first = first or _divergence(key, stored[key], now[key], at)
-    again = _again(run, [lambda requests, made=now: _made(requests, made)] * len(arms), parse, stored=False)
+    made_again = [dataclasses.replace(arm, sampler=partial(_made, leaves=now)) for arm in arms]
+    again = run_leaves(run.protocol, run.questions, made_again, run.ledger, parse)
     before, after = _submitted(run.decisions), _submitted(decisions(again))
     return Audit(
         traces=len(stored),
@@ -122,10 +129,10 @@ def audit(
     )
 
 
-def _again(run: Recorded, samplers: Sequence[Any], parse: Callable[[str, Question], Any], *, stored: bool) -> Any:
-    arms = [Arm(proposal, sampler, lambda _: ()) for proposal, sampler in zip(run.proposals, samplers, strict=True)]
-    store = run.store if stored else None
-    return run_leaves(run.protocol, run.questions, arms, run.ledger, parse, store=store)
+def _of_length(questions: Sequence[Question], lengths: Sequence[int]) -> Callable[[Question], tuple[int, ...]]:
+    """Prompts that no model reads, as long as those that were: a budget may charge them."""
+    sizes = {question.id: length for question, length in zip(questions, lengths, strict=True)}
+    return lambda question: (0,) * sizes[question.id]
 
 
 def _without_model(_: Iterable[Request]) -> NoReturn:
