@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -13,7 +14,7 @@ from ramify.decode import Ban, Chain, Temperature
 from ramify.describe import parse as parse_text
 from ramify.describe import text as text_of
 from ramify.errors import InvalidValue
-from ramify.ledger import Ledger, Tokens
+from ramify.ledger import Calls, Cost, Flops, Ledger, Money, Seconds, Tokens, Work
 from ramify.models import decode_with
 from ramify.run import (
     Append,
@@ -165,3 +166,23 @@ def test_trajectories_do_not_depend_on_each_other() -> None:
     many = {each.trace.question.id: each.trace.tokens for each in run(director, count=12)}
     for each in run(director, count=3):
         assert many[each.trace.question.id] == each.trace.tokens
+
+
+@pytest.mark.parametrize("director", DIRECTORS, ids=repr)
+@pytest.mark.parametrize("cost", [Calls(), Seconds(0.01, 0.1), Money(1e5, 2e5, 1e4, 1e-3), Flops(1000, 2, 8)], ids=repr)
+def test_any_unit_is_a_budget(director: Director, cost: Cost) -> None:
+    """A continuation whose end is held back is two calls, and what is appended may cost more than what is drawn."""
+    prompted = dataclasses.replace(arm(), encode=lambda _: (3, 3))
+    for share in range(0, 30, 3):
+        limit = share * cost(Work(generated=1, prompt=1)) / 2
+        found = run_sequential(
+            Sequential(director, cap=40),
+            questions(2),
+            [prompted],
+            Ledger("units", cost, limit=limit),
+            parse,
+            text=MODEL.text,
+            end=MODEL.eos,
+            held=HELD,
+        )
+        assert all(each.ledger.total <= limit for each in found)

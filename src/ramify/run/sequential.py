@@ -313,11 +313,11 @@ class _Setting:
                 case Halt(restart=True):
                     trace = _restarted(trace)
                     leaf = None
-                case Append(tokens=tokens) if len(tokens) <= left:
+                case Append(tokens=tokens) if len(tokens) <= left and ledger.admits(_writing(tokens)):
                     trace = self.appended(trace, action)
-                    ledger = ledger.charge("control", Work(appended=len(tokens), calls=0))
-                case Continue() if min(action.tokens, left) >= 1:
-                    for room, sampler in self.segments(action, min(action.tokens, left)):
+                    ledger = ledger.charge("control", _writing(tokens))
+                case Continue() if (granted := self.granted(ledger, trace, action, left)) >= 1:
+                    for room, sampler in self.segments(action, granted):
                         found = yield self.asked(trace, action, room, sampler)
                         ledger = ledger.charge("generate", _work(trace, len(found.tokens) - len(trace.tokens)))
                         leaf = _stitched(leaf, found, len(trace.tokens))
@@ -348,13 +348,21 @@ class _Setting:
     def affordable(self, ledger: Ledger, trace: Trace) -> int:
         """Tokens that fit what is left of the cap and of the budget, in the worst case."""
         room = self.protocol.cap - len(trace.tokens) - trace.discarded
-        if room <= 0 or ledger.admits(_work(trace, room)):
-            return max(0, room)
-        low, high = 0, room  # a longer segment never costs less
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if ledger.admits(_work(trace, middle)) else (low, middle)
-        return low
+        return _most(room, lambda tokens: ledger.admits(_work(trace, tokens)))
+
+    def granted(self, ledger: Ledger, trace: Trace, action: Continue, left: int) -> int:
+        """Tokens of a continuation that can be paid for with all its parts, each of which is a call of its own."""
+
+        def pays(tokens: int) -> bool:
+            after, drawn = ledger, 0
+            for room, _ in self.segments(action, tokens):
+                work = _work(trace, room, drawn)
+                if not after.admits(work):
+                    return False
+                after, drawn = after.charge("generate", work), drawn + room
+            return True
+
+        return _most(min(action.tokens, left), pays)
 
     def appended(self, trace: Trace, action: Append) -> Trace:
         """The trace with the protocol's own tokens, written over the end that the model drew."""
@@ -366,10 +374,27 @@ class _Setting:
         return dataclasses.replace(trace, tokens=tokens, role=role, text=self.text(tokens), ended="", written=written)
 
 
-def _work(trace: Trace, tokens: int) -> Work:
-    """What generating so many more tokens uses: the prompt is read once, and the rest is in the cache."""
-    prompt = 0 if trace.role.count(APPENDED) < len(trace.role) else len(trace.prompt)
-    return Work(generated=tokens, prompt=prompt, cached=len(trace.prompt) - prompt + len(trace.tokens))
+def _most(room: int, pays: Callable[[int], bool]) -> int:
+    """The most tokens up to ``room`` that can be paid for: more never cost less."""
+    if room <= 0 or pays(room):
+        return max(0, room)
+    low, high = 0, room
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if pays(middle) else (low, middle)
+    return low
+
+
+def _work(trace: Trace, tokens: int, drawn: int = 0) -> Work:
+    """What generating so many tokens uses after ``drawn`` more: the prompt is read once, and the rest is cached."""
+    read = drawn or trace.role.count(APPENDED) < len(trace.role)
+    prompt = 0 if read else len(trace.prompt)
+    return Work(generated=tokens, prompt=prompt, cached=len(trace.prompt) - prompt + len(trace.tokens) + drawn)
+
+
+def _writing(tokens: Sequence[int]) -> Work:
+    """What appending uses: the model reads it with whatever it is asked next."""
+    return Work(appended=len(tokens), calls=0)
 
 
 def _restarted(trace: Trace) -> Trace:
