@@ -238,11 +238,12 @@ def row_groups(sizes: Sequence[int], pools: Sequence[Any]) -> list[slice]:
             begin, held = first, 0
         held += size
         if held > GROUP_TOKENS:  # the pool alone is too large
+            held -= size
             for i in range(first, last):
-                if i > begin and sum(sizes[begin : i + 1]) > GROUP_TOKENS:
+                if i > begin and held + sizes[i] > GROUP_TOKENS:
                     groups.append(slice(begin, i))
-                    begin = i
-            held = sum(sizes[begin:last])
+                    begin, held = i, 0
+                held += sizes[i]
     return [*groups, slice(begin, len(pools))] if len(pools) > begin else groups
 
 
