@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramify.errors import InvalidValue, OverBudget
-from ramify.ledger import Calls, Ledger, Spent, Tokens, Work
+from ramify.ledger import Calls, Ledger, Seconds, Spent, Tokens, Work
 
 STAGES = ("generate", "signal", "control", "decide")
 works = st.builds(
@@ -85,3 +86,13 @@ def test_a_ledger_is_a_value() -> None:
 def test_bad_budgets_name_the_field(make: object, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
         make()  # type: ignore[operator]
+
+
+def test_what_is_admitted_can_be_charged_though_floats_add_up_differently_by_stage() -> None:
+    rng = random.Random(1)
+    for _ in range(2000):
+        ledger = Ledger("seconds", Seconds(0.1, 0.07), limit=round(rng.random() * 3, 2))
+        for _ in range(12):
+            work = Work(generated=rng.randrange(4), appended=rng.randrange(3))
+            if ledger.admits(work):
+                ledger = ledger.charge(rng.choice(("generate", "signal", "control")), work)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -23,7 +23,7 @@ class Spent(NamedTuple):
     control: float = 0
     decide: float = 0
 
-    def plus(self, stage: Stage, amount: float) -> Spent:
+    def plus(self, stage: str, amount: float) -> Spent:
         return self._replace(**{stage: getattr(self, stage) + amount})
 
 
@@ -176,13 +176,13 @@ class Ledger:
 
     def admits(self, worst: Work) -> bool:
         """Whether an operation may be launched: spent + worst case <= limit."""
-        return self.total + self._price(worst) <= self.limit
+        return self._after(self._price(worst), Spent._fields) <= self.limit
 
     def charge(self, stage: Stage, work: Work, *, discarded: bool = False) -> Ledger:
         """The ledger after ``work``. Work whose result is thrown away is charged all the same, and marked."""
         require(stage in Spent._fields, "stage", stage, f"use one of {', '.join(Spent._fields)}")
         amount = self._price(work)
-        if self.total + amount > self.limit:
+        if self._after(amount, (stage,)) > self.limit:
             raise OverBudget(
                 f"charging {amount} {self.unit} to {stage} with {self.left} of {self.limit} left: "
                 "ask `admits` with the worst case before launching the operation"
@@ -193,6 +193,10 @@ class Ledger:
             discarded=self.discarded.plus(stage, amount) if discarded else self.discarded,
             beside=self.beside.plus(work),
         )
+
+    def _after(self, amount: float, stages: Iterable[str]) -> float:
+        """The total after a charge to any of these stages: floats add up to something else in another order."""
+        return max(self.total + amount, *(sum(self.spent.plus(stage, amount)) for stage in stages))
 
     def _price(self, work: Work) -> float:
         amount = self.cost(work)

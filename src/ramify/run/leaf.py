@@ -18,7 +18,7 @@ from ramify.describe import method
 from ramify.errors import StoreError, is_whole, require
 from ramify.evidence import Evidence, deepconf_lowest
 from ramify.keys import streams, uniform
-from ramify.ledger import Ledger, Work
+from ramify.ledger import Ledger, Stage, Work
 from ramify.run.ahead import Ahead, Asked, drive
 from ramify.stop import Stop, TokenStop, fit_low_confidence
 from ramify.store import Store, Writer
@@ -329,23 +329,36 @@ class _Loop:
 
     def worst(self, seen: _Seen, asked: Asked, cap: int) -> float:
         """The most a leaf can cost, with the evidence that will be asked of it."""
-        works = [self.work(seen, asked, cap)]
+        return sum(self.ledger.cost(work) for _, work in self.charges(seen, asked, cap))
+
+    def charges(self, seen: _Seen, asked: Asked, cap: int) -> list[tuple[Stage, Work]]:
+        """What a leaf of ``cap`` tokens will be charged for, in that order."""
+        works: list[tuple[Stage, Work]] = [("generate", self.work(seen, asked, cap))]
         for _, evidence in self.protocol.evidence:
             bound = getattr(evidence, "worst", None)
-            works += [] if bound is None else [bound(len(asked.request.prompt), cap)]
-        return sum(self.ledger.cost(work) for work in works)
+            works += [] if bound is None else [("signal", bound(len(asked.request.prompt), cap))]
+        return works
+
+    def pays(self, seen: _Seen, asked: Asked, cap: int) -> bool:
+        """Whether the run's budget and the question's admit all that, charge by charge as it will be made."""
+        for ledger in (self.ledger, seen.ledger):
+            for stage, work in self.charges(seen, asked, cap):
+                if not ledger.admits(work):
+                    return False
+                ledger = ledger.charge(stage, work)
+        return True
 
     def affordable(self, seen: _Seen, asked: Asked) -> int:
         """The cap that can be paid for: the protocol's or none, unless it declares that it truncates."""
-        left, cap = min(self.ledger.left, seen.ledger.left), self.protocol.cap
-        if self.worst(seen, asked, cap) <= left:
+        cap = self.protocol.cap
+        if self.pays(seen, asked, cap):
             return cap
         if not self.protocol.truncate:
             return 0
         low, high = 0, cap  # costs grow with the cap
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if self.worst(seen, asked, middle) <= left else (low, middle)
+            low, high = (middle, high) if self.pays(seen, asked, middle) else (low, middle)
         return low
 
     def charge(self, seen: _Seen, stage: Any, work: Work) -> None:
