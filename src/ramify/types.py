@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -45,6 +46,8 @@ class Prefix:
     question: Question
     tokens: tuple[int, ...]
     role: tuple[int, ...]
+    log_q: float = math.nan  # of all that the proposal drew, where it is known
+    logprob: float = math.nan  # of the same tokens under the raw model
 
 
 @dataclass(frozen=True, slots=True)
