@@ -186,6 +186,30 @@ from ramify.metrics import (
     TwoParameter,
 )
 from ramify.models import HF, Heads, OutcomeHead, Pocket, Tabular, ValueHead
+from ramify.run import Search
+from ramify.search import (
+    DVTS,
+    PUCT,
+    UCT,
+    Beam,
+    BestFirst,
+    Blend,
+    Breadth,
+    Chunk,
+    Controller,
+    DepthFirst,
+    Evaluator,
+    Exponentiated,
+    GumbelHalving,
+    Likelihood,
+    Particles,
+    PerLength,
+    RawLikelihood,
+    Rebase,
+    Rollout,
+    ToDelimiter,
+    TopTokens,
+)
 from ramify.stop import (
     AdaptiveConsistency,
     AllOf,
@@ -554,6 +578,34 @@ FUNCTIONALS = (
     ThresholdUtility(8, MaxEntropyWeights(0.8)),
     ThresholdUtility(2, PayoffWeights((0.0, 0.25, 1.0))),
 )
+# Controllers: over scores in [0, 1], of steps that end with token 3, of chunks, of single tokens, of whole leaves.
+UNITS = (ToDelimiter((3,), most=2), Chunk(2), Rollout(), TopTokens(4))
+CONTROLLERS: tuple[Controller, ...] = (
+    Beam(n=4, m=2),
+    Beam(n=6, m=2, unit=UNITS[0], depth=3, refill=True),
+    Beam(n=8, m=2, unit=UNITS[3], refill=True),
+    DVTS(n=4, m=2, unit=Chunk(2)),
+    Rebase(width=5, unit=UNITS[0]),
+    Breadth(b=2, k=3, depth=4),
+    BestFirst(width=2, leaves=4),
+    BestFirst(width=3, unit=UNITS[3], most=12, bound=True),
+    DepthFirst(width=2, leaves=3, threshold=0.2),
+    UCT(width=2, most=12),
+    UCT(width=1, unit=Rollout(), most=6, backup="max", c=1.0),
+    PUCT(width=3, most=12, unit=UNITS[3]),
+    GumbelHalving(m=3, width=4, most=10),
+    Particles(n=5),
+    Particles(n=5, resample="multinomial", ess=0.5, unit=Chunk(2), depth=4, anneal=True),
+)
+EVALUATORS: tuple[Evaluator, ...] = (
+    Likelihood(),
+    RawLikelihood(),
+    PerLength(RawLikelihood(), alpha=0.6),
+    Exponentiated(),
+    Blend((Likelihood(), Exponentiated()), (0.5, 2.0)),
+)
+SEARCHES = (Search(Beam()), Search(UCT(), Exponentiated(), Sound(), cap=90, rule=BestOfN("score"), fallback="0"))
+
 INTERVALS = (Percentile(), BCa(0.9), Studentised())
 PRIORS = (BetaPrior(), BetaPrior(0.5, 0.5))
 METHODS: tuple[object, ...] = (
@@ -572,4 +624,8 @@ METHODS: tuple[object, ...] = (
     *INTERVALS,
     *PRIORS,
     *COMPARISONS,
+    *UNITS,
+    *CONTROLLERS,
+    *EVALUATORS,
+    *SEARCHES,
 )

@@ -1,6 +1,7 @@
 """The loops: one trajectory, complete leaves, prefixes. Budgeted, replayable, and the same whatever the concurrency."""
 
 from ramify.run.leaf import Arm, Leaves, OnlineConfidence, Run, Step, run_leaves
+from ramify.run.prefix import Search, Searched, run_search
 from ramify.run.sequential import (
     Append,
     BudgetForcing,
@@ -28,11 +29,14 @@ __all__ = [
     "RejectToLength",
     "Revise",
     "Run",
+    "Search",
+    "Searched",
     "SelfRefine",
     "Sequential",
     "Step",
     "Trace",
     "Trajectory",
     "run_leaves",
+    "run_search",
     "run_sequential",
 ]

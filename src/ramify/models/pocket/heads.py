@@ -119,6 +119,10 @@ class ValueHead:
         encode = cache(Pocket(self.name).encode)
         return Heads(self.name).last_value([(*encode(z.question.prompt), *z.tokens) for z in prefixes])
 
+    def worst(self, prompt: int, tokens: int) -> Work:
+        """What a prefix of so many tokens can cost to read: a search asks before it grows one."""
+        return Work(generated=prompt + tokens, evaluator_tokens=prompt + tokens)
+
 
 @method
 class OutcomeHead:

@@ -1,0 +1,397 @@
+"""Prefix-level scaling: a controller grows a tree of prefixes, an evaluator scores them, and the finished ones are
+reduced to one output like any other bank.
+
+The loop is the same for every controller. It asks for an expansion, launches it if its worst case fits what is left,
+charges what it used (tokens of the proposal to generate, those an evaluator read to signal, checks to control), and
+tells the tree. A child's draws come from a stream named by its path, so the same keys grow the same tree, whatever was
+batched with it, and a search that was stopped goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ramify.arrays import pick
+from ramify.bank import Bank, Candidates, Choice, Layer, Proposal
+from ramify.bank.codes import encode
+from ramify.decide import Plurality, Rule
+from ramify.describe import method
+from ramify.errors import is_whole, require
+from ramify.keys import streams, uniform
+from ramify.ledger import Ledger, Stage, Work
+from ramify.run.leaf import Arm
+from ramify.search.control import Controller
+from ramify.search.evaluate import Check, Evaluator, Likelihood, within_worst, worst_of
+from ramify.search.tree import CUT, LEAF, PRUNED, Child, Expansion, Grow, Tree
+from ramify.search.unit import Chunk, Rollout, ToDelimiter, TopTokens, Unit
+from ramify.types import SAMPLED, Key, Leaf, Prefix, Question, Request
+
+__all__ = ["Search", "Searched", "run_search"]
+
+LAYERS = ("score", "visits", "multiplicity")  # what a rule may read of a search's leaves, beside their answers
+Program: TypeAlias = Generator[list[Request], Mapping[Key, Leaf], "_State"]
+
+
+@method
+class Search:
+    """A search protocol: who decides what to grow, how prefixes are scored, which are proven hopeless, and the rule.
+
+    Trajectories have at most ``cap`` tokens. ``check`` is sound: a prefix that it rejects is pruned, and recorded as
+    proven; what a controller gives up by score is recorded as cut. The rule sees the finished leaves that were not
+    given up, with the layers ``score``, ``visits`` and ``multiplicity``. A question without any submits ``fallback``.
+    """
+
+    controller: Controller
+    evaluator: Evaluator = Likelihood()
+    check: Check | None = None
+    cap: int = 512
+    rule: Rule = Plurality()
+    fallback: str | None = None
+
+    def __post_init__(self) -> None:
+        require(is_whole(self.cap, 1), "Search.cap", self.cap, "use a number of tokens >= 1")
+        needed = [name for name in getattr(self.rule, "needs", ()) if name not in LAYERS]
+        require(not needed, "Search.rule", self.rule, f"a search offers {', '.join(LAYERS)}")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Searched:
+    """What a search did: its trees, the bank of their leaves, the decision, and what all of it cost.
+
+    The bank is search-induced: its candidates depend on each other, and estimators that need i.i.d. draws refuse it.
+    """
+
+    protocol: Search
+    trees: tuple[Tree, ...]  # [Q]
+    bank: Bank
+    choice: tuple[Choice, ...]  # [Q]
+    answers: tuple[Any, ...]  # [Q] submitted; None is ⊥
+    ended: tuple[str, ...]  # [Q] done | budget | paused
+    ledgers: tuple[Ledger, ...]  # [Q]
+
+    @property
+    def pruned(self) -> tuple[int, ...]:
+        """[Q] prefixes that the check proved hopeless."""
+        return tuple(len(tree.rows(PRUNED)) for tree in self.trees)
+
+    @property
+    def cut(self) -> tuple[int, ...]:
+        """[Q] prefixes that the controller gave up by score: unsound. ``tree.cut_mass`` says how much they weighed."""
+        return tuple(len(tree.rows(CUT)) for tree in self.trees)
+
+
+def run_search(
+    protocol: Search,
+    questions: Sequence[Question],
+    arm: Arm,
+    ledger: Ledger,
+    parse: Callable[[str, Question], Any],
+    *,
+    rounds: float = math.inf,
+    resume: Searched | None = None,
+) -> Searched:
+    """Search every question, ``ledger`` each. They go on together; none depends on another.
+
+    ``rounds`` pauses after so many expansions of each question; ``resume`` goes on from there.
+    """
+    require(len({question.id for question in questions}) == len(questions), "questions", "an id twice", "name each")
+    ok = resume is None or (resume.protocol == protocol and resume.bank.questions == tuple(questions))
+    require(ok, "resume", "another search", "go on with the same protocol and questions")
+    states = [_State(Tree(), ledger, read=False) for _ in questions]
+    if resume is not None:
+        states = [
+            _State(tree, spent, tree.expansions > 0) for tree, spent in zip(resume.trees, resume.ledgers, strict=True)
+        ]
+    loops = [_Loop(protocol, arm, question) for question in questions]
+    programs = [loop.program(state, rounds) for loop, state in zip(loops, states, strict=True)]
+    found = list(_together(programs, arm))
+    return _searched(protocol, questions, arm, parse, found)
+
+
+def _together(programs: Sequence[Program], arm: Arm) -> Iterator[_State]:
+    """Run independent programs to their ends, with what all of them wait for in one batch."""
+    results: dict[int, _State] = {}
+    answers: dict[int, Mapping[Key, Leaf] | None] = dict.fromkeys(range(len(programs)))
+    while answers:
+        waiting: dict[int, list[Request]] = {}
+        for number, leaves in answers.items():
+            try:
+                waiting[number] = next(programs[number]) if leaves is None else programs[number].send(leaves)
+            except StopIteration as stop:
+                results[number] = stop.value
+        requests = [request for asked in waiting.values() for request in asked]
+        made = {leaf.key: leaf for leaf in arm.sampler(requests)} if requests else {}
+        answers = {number: {request.key: made[request.key] for request in asked} for number, asked in waiting.items()}
+    return (results[number] for number in range(len(programs)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _State:
+    """Where the search of one question stands."""
+
+    tree: Tree
+    ledger: Ledger
+    read: bool  # whether the prompt is in the cache
+    ended: str = ""
+
+    def charge(self, stage: Stage, work: Work) -> _State:
+        return dataclasses.replace(self, ledger=self.ledger.charge(stage, work))
+
+
+class _Loop:
+    """The search of one question."""
+
+    def __init__(self, protocol: Search, arm: Arm, question: Question) -> None:
+        self.protocol, self.arm, self.question = protocol, arm, question
+        self.prompt = arm.encode(question)
+        self.key = Key(arm.proposal.run, question.id, 0, "control")
+
+    def program(self, state: _State, rounds: float) -> Program:
+        """Ask, launch what can be paid for, charge, score, tell; until the controller is done or the budget is."""
+        controller, done = self.protocol.controller, 0
+        while (asked := controller.ask(state.tree, self.key, state.ledger.left)) is not None:
+            if done >= rounds:
+                return dataclasses.replace(state, ended="paused")
+            grow = state.tree.missing(asked)
+            if self.worst(state, grow) > state.ledger.left:
+                return dataclasses.replace(state, ended="budget")
+            requests = [request for each in grow for request in self.requests(state.tree, each)]
+            leaves = (yield requests) if requests else {}
+            state = self.generated(state, requests, leaves)
+            children: dict[int, Sequence[Child]] = {each.node: self.children(state.tree, each, leaves) for each in grow}
+            enumerated = [child for born in children.values() for child in born if child.ended and child.leaf is None]
+            if enumerated:
+                replays = self.replays(state.tree, asked, children)
+                records = yield list(replays.values())
+                state = self.generated(state, list(replays.values()), records)
+                children = _with_records(children, {place: records[each.key] for place, each in replays.items()})
+            state, children = self.scored(state, children)
+            state = dataclasses.replace(state, tree=controller.tell(state.tree, asked, children))
+            done += 1
+        return dataclasses.replace(state, ended="done")
+
+    # ------------------------------------------------------------------------------------------------------ generation
+
+    def room(self, tree: Tree, grow: Grow) -> int:
+        """New tokens of a child, at most."""
+        left = self.protocol.cap - len(tree.tokens(grow.node))
+        return min(left, _tokens(grow.unit, left))
+
+    def requests(self, tree: Tree, grow: Grow) -> list[Request]:
+        """What the sampler is asked for: a continuation a child, or one token with its alternatives."""
+        prefix, path = tree.tokens(grow.node), tree.path(grow.node)
+        stream = "draw" + "".join(f"/{number}" for number in path)
+        cap, until = len(prefix) + self.room(tree, grow), grow.unit.until if isinstance(grow.unit, ToDelimiter) else ()
+        listed = isinstance(grow.unit, TopTokens)
+        return [
+            Request(
+                Key(self.key.run, self.question.id, number, stream),
+                self.prompt,
+                cap,
+                prefix,
+                until=until,
+                top=grow.width if listed else 0,
+            )
+            for number in range(1 if listed else grow.width)
+        ]
+
+    def generated(self, state: _State, requests: Sequence[Request], leaves: Mapping[Key, Leaf]) -> _State:
+        """Charge tokens drawn. The prompt is read once; what a prefix shares with others is in the cache."""
+        for request in requests:
+            fresh = len(leaves[request.key].tokens) - len(request.prefix)
+            state = state.charge("generate", self.work(state.read, len(request.prefix), fresh))
+            state = dataclasses.replace(state, read=True)
+        return state
+
+    def work(self, read: bool, prefix: int, tokens: int) -> Work:
+        prompt = len(self.prompt)
+        return Work(generated=tokens, prompt=0 if read else prompt, cached=prefix + (prompt if read else 0))
+
+    def worst(self, state: _State, grow: Sequence[Grow]) -> float:
+        """The most that an expansion can cost, with the scores of what comes of it."""
+        works, read = list[Work](), state.read
+        for each in grow:
+            prefix, room = len(state.tree.tokens(each.node)), self.room(state.tree, each)
+            listed = isinstance(each.unit, TopTokens)
+            for _ in range(1 if listed else each.width):
+                works.append(self.work(read, prefix, room))
+                read = True
+            works += [self.work(True, prefix + 1, 0)] * each.width if listed else []
+            works += [worst_of(self.protocol.evaluator, len(self.prompt), prefix + room)] * each.width
+        if self.protocol.check is not None:
+            works.append(Work(calls=sum(each.width for each in grow)))
+        return sum(map(state.ledger.cost, works))
+
+    def children(self, tree: Tree, grow: Grow, leaves: Mapping[Key, Leaf]) -> list[Child]:
+        requests = self.requests(tree, grow)
+        prefix = len(requests[0].prefix)
+        if isinstance(grow.unit, TopTokens):
+            return self.listed(leaves[requests[0].key], grow.unit.end, prefix)
+        return [self.child(leaves[request.key], prefix) for request in requests]
+
+    def child(self, leaf: Leaf, prefix: int) -> Child:
+        full, cut = len(leaf.tokens) >= self.protocol.cap, leaf.ended in ("stop:until", "length")
+        ended = leaf.ended if not cut else "length" if full else ""
+        return Child(
+            tokens=tuple(leaf.tokens[prefix:].tolist()),
+            log_q=float(leaf.log_q[prefix:].sum()),
+            logprob=float(leaf.logprob[prefix:].sum()),
+            ended=ended,
+            leaf=dataclasses.replace(leaf, ended=ended) if ended else None,
+        )
+
+    def listed(self, leaf: Leaf, end: int, prefix: int) -> list[Child]:
+        """The likeliest next tokens, those that are possible at all."""
+        assert leaf.top is not None
+        ids, logprobs = leaf.top.ids[prefix].tolist(), leaf.top.logprobs[prefix].tolist()
+        over = "length" if prefix + 1 >= self.protocol.cap else ""
+        return [
+            Child((token,), logprob=logprob, ended="eos" if token == end else over)
+            for token, logprob in zip(ids, logprobs, strict=True)
+            if logprob > -math.inf
+        ]
+
+    def replays(
+        self, tree: Tree, asked: Expansion, children: Mapping[int, Sequence[Child]]
+    ) -> dict[tuple[int, int], Request]:
+        """Requests that draw nothing: the record of enumerated leaves under the decoder, by parent and number."""
+        found = {}
+        for grow in asked.grow:
+            for number, child in enumerate(children.get(grow.node, ())):
+                if child.ended and child.leaf is None:
+                    tokens = (*tree.tokens(grow.node), *child.tokens)
+                    stream = "replay" + "".join(f"/{step}" for step in tree.path(grow.node))
+                    key = Key(self.key.run, self.question.id, number, stream)
+                    found[grow.node, number] = Request(key, self.prompt, len(tokens), tokens)
+        return found
+
+    # --------------------------------------------------------------------------------------------------------- scoring
+
+    def scored(
+        self, state: _State, children: Mapping[int, Sequence[Child]]
+    ) -> tuple[_State, dict[int, Sequence[Child]]]:
+        """Strike out what the check rejects, and score the rest: all prefixes of an expansion at once."""
+        places = [(node, number) for node, born in children.items() for number in range(len(born))]
+        prefixes = [self.prefix(state.tree, node, children[node][number]) for node, number in places]
+        kept = np.ones(len(places), dtype=bool)
+        if self.protocol.check is not None and places:
+            kept = np.asarray(self.protocol.check(prefixes), dtype=bool)
+            state = state.charge("control", Work(calls=len(places)))
+        score = np.full(len(places), np.nan)
+        if kept.any():
+            some = [prefix for prefix, ok in zip(prefixes, kept, strict=True) if ok]
+            values, cost = self.protocol.evaluator(some)
+            score[kept] = values
+            for prefix, each in zip(some, np.asarray(cost).tolist(), strict=True):
+                state = self.charged(state, prefix, each)
+        found: dict[int, Sequence[Child]] = {node: list(born) for node, born in children.items()}
+        for (node, number), value, ok in zip(places, score.tolist(), kept.tolist(), strict=True):
+            found[node][number] = dataclasses.replace(children[node][number], score=value, kept=ok)  # type: ignore[index]
+        return state, found
+
+    def charged(self, state: _State, prefix: Prefix, cost: float) -> _State:
+        if not cost:
+            return state
+        bound = worst_of(self.protocol.evaluator, len(self.prompt), len(prefix.tokens))
+        within_worst(self.protocol.evaluator, cost, bound)
+        read = math.ceil(cost)
+        return state.charge("signal", Work(generated=read, evaluator_tokens=read))
+
+    def prefix(self, tree: Tree, node: int, child: Child) -> Prefix:
+        log, tokens = tree.columns, (*tree.tokens(node), *child.tokens)
+        role = (SAMPLED,) * len(tokens)
+        return Prefix(self.question, tokens, role, log.log_q[node] + child.log_q, log.logprob[node] + child.logprob)
+
+
+def _tokens(unit: Unit | None, left: int) -> int:
+    match unit:
+        case ToDelimiter(most=most):
+            return most
+        case Chunk(n=n):
+            return n
+        case TopTokens():
+            return 1
+        case Rollout():
+            return left
+    raise AssertionError("an expansion that grows a prefix says by which unit")
+
+
+def _with_records(
+    children: Mapping[int, Sequence[Child]], records: Mapping[tuple[int, int], Leaf]
+) -> dict[int, Sequence[Child]]:
+    return {
+        node: [
+            dataclasses.replace(child, leaf=records.get((node, number), child.leaf))
+            for number, child in enumerate(born)
+        ]
+        for node, born in children.items()
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- deciding
+
+
+def _searched(
+    protocol: Search,
+    questions: Sequence[Question],
+    arm: Arm,
+    parse: Callable[[str, Question], Any],
+    states: Sequence[_State],
+) -> Searched:
+    """The bank of all finished leaves, in order of their rows, and what the rule makes of it."""
+    proposal = _induced(arm.proposal, protocol)
+    leaves, rows = list[Leaf](), [state.tree.rows(LEAF) for state in states]
+    for question, state, mine in zip(questions, states, rows, strict=True):
+        for sample, row in enumerate(mine):
+            leaf = state.tree.record(row)
+            assert leaf is not None, "a finished prefix has its record"
+            leaves.append(dataclasses.replace(leaf, key=Key(proposal.run, question.id, sample)))
+    bank = Bank.of_leaves(questions, leaves, parse, proposal=proposal)
+    for name in LAYERS:
+        values = np.full(bank.shape, np.nan)
+        for q, (state, mine) in enumerate(zip(states, rows, strict=True)):
+            values[q, : len(mine)] = _layer(name, state.tree, mine)
+        bank = bank.attach(name, Layer(values, f"{name} of the search tree"))
+    decided = [_submit(protocol, bank, q, arm.proposal.run, states[q].ledger.left) for q in range(len(questions))]
+    return Searched(
+        protocol=protocol,
+        trees=tuple(state.tree for state in states),
+        bank=bank,
+        choice=tuple(choice for choice, _ in decided),
+        answers=tuple(answer for _, answer in decided),
+        ended=tuple(state.ended for state in states),
+        ledgers=tuple(state.ledger for state in states),
+    )
+
+
+def _induced(proposal: Proposal, protocol: Search) -> Proposal:
+    return dataclasses.replace(proposal, kind="search", protocol=f"{protocol!r} over {proposal.protocol}")
+
+
+def _layer(name: str, tree: Tree, rows: Sequence[int]) -> list[float]:
+    if name == "multiplicity":
+        held = dict(tree.last.hold) if tree.last else {}
+        return [held.get(row, 1) for row in rows]
+    column = getattr(tree.columns, name)
+    return [column[row] for row in rows]
+
+
+def _submit(protocol: Search, bank: Bank, q: int, run: str, left: float) -> tuple[Choice, Any]:
+    """The answer that a question submits. A stochastic rule's draw comes from the question's own stream."""
+    mine = np.flatnonzero(bank.drawn[q])
+    if not mine.size:
+        return Choice(np.array(-1), np.empty(0), np.array([-1])), protocol.fallback
+    evidence = {name: bank.layers[name].values[q, mine] for name in LAYERS}
+    codes, _, _ = encode([[bank.answer(q, int(n)) for n in mine]])
+    choice = protocol.rule(Candidates(codes[0], evidence=evidence, left=left))
+    winner = int(choice.winner)
+    if choice.probs is not None and winner >= 0:
+        key = Key(run, bank.questions[q].id, 0, "decide")
+        winner = int(pick(choice.probs, uniform(streams([key]))[0]))
+        choice = choice._replace(winner=np.array(winner))
+    return choice, protocol.fallback if winner < 0 else bank.answer(q, winner)
