@@ -138,9 +138,10 @@ def test_what_could_not_be_sealed_is_not_acknowledged(tmp_path: Path, monkeypatc
         for sample in (-1, 2**63):
             with pytest.raises(StoreError, match="keeps samples in"):
                 writer.append(dataclasses.replace(record(writer, 0, 0), key=Key("run", "q0", sample)))
-        monkeypatch.setattr("ramify.store.journal.LONGEST", 10)
-        with pytest.raises(StoreError, match="a journal keeps up to 10 each"):
-            writer.append(record(writer, 0, 0))
+        with monkeypatch.context() as patched:
+            patched.setattr("ramify.store.journal.LONGEST", 10)
+            with pytest.raises(StoreError, match="a journal keeps up to 10 each"):
+                writer.append(record(writer, 0, 0))
     assert contents(store.path) == {}
     assert store.verify() == []
 
@@ -179,6 +180,39 @@ def test_a_damaged_last_line_of_the_manifest_removes_nothing(tmp_path: Path) -> 
     data[-20] ^= 1
     manifest.write_bytes(data)
     assert contents(store.path) == expected
+
+
+def test_a_journal_that_ends_in_zeros_was_cut_off(tmp_path: Path) -> None:
+    """After a power cut a file may have its new size and not its new pages."""
+    store = Store.create(tmp_path / "bank")
+    writer = store.writer(PROPOSAL)
+    writer.ask(QUESTIONS)
+    writer.append(record(writer, 0, 0))
+    os.write(writer._journal._file, bytes(64))
+    writer._journal.close()
+    assert len(contents(store.path)) == 1
+    store.recover()
+    assert len(contents(store.path)) == 1
+    assert store.verify() == []
+
+
+def test_a_journal_that_is_damaged_in_the_middle_is_put_aside_and_not_removed(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "bank")
+    writer = store.writer(PROPOSAL)
+    writer.ask(QUESTIONS)
+    for n in range(6):
+        writer.append(record(writer, 0, n))
+    [path] = (store.path / "journals").glob("*.log")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    writer.close()
+    [problem] = store.verify()
+    assert "could not be read when it was sealed" in str(problem)
+    assert path.with_suffix(".damaged").read_bytes() == data
+    assert len(contents(store.path)) < 6
+    store.writer(PROPOSAL).close()
+    assert store.verify() == [problem]
 
 
 def test_a_truncated_file_is_found_and_reading_it_says_what_to_do(tmp_path: Path) -> None:

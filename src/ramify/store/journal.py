@@ -1,7 +1,8 @@
 """A writer's log: every record that was acknowledged and is not yet in a shard.
 
 ``ramify-journal/1`` in 16 bytes, then records of length (4 bytes), crc32 (4 bytes) and payload, little-endian. A living
-writer holds the lock of its file. A record that was cut off or damaged ends the log: nothing after it was acknowledged.
+writer holds the lock of its file. A record that was cut off ends the log: nothing after it was acknowledged. A damaged
+one ends it too, but what follows may have been acknowledged: such a file is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from ramify.errors import StoreError
 from ramify.store import disk
 
-__all__ = ["Journal", "payloads", "sound_bytes"]
+__all__ = ["Journal", "damaged", "payloads", "sound_bytes"]
 
 MAGIC = b"ramify-journal/1"
 HEADER = struct.Struct("<II")
@@ -64,7 +65,7 @@ def payloads(path: Path) -> Iterator[bytes]:
             if len(header) < HEADER.size:
                 return
             length, checksum = HEADER.unpack(header)
-            if length > LONGEST:
+            if not 0 < length <= LONGEST:  # zeros are pages that never reached the disk
                 return
             payload = file.read(length)
             if len(payload) < length or zlib.crc32(payload) != checksum:
@@ -75,3 +76,19 @@ def payloads(path: Path) -> Iterator[bytes]:
 def sound_bytes(path: Path) -> int:
     """How much of a log is sound. Less than its size: the last append was cut off, or the file was damaged."""
     return len(MAGIC) + sum(HEADER.size + len(payload) for payload in payloads(path)) if path.stat().st_size else 0
+
+
+def damaged(path: Path) -> bool:
+    """Whether sound records follow the place where a log ends: they were acknowledged, and it was not cut off."""
+    with path.open("rb") as file:
+        file.seek(sound_bytes(path))
+        rest = file.read()
+    if len(rest) < HEADER.size or len(rest) - HEADER.size < HEADER.unpack_from(rest)[0] <= LONGEST:
+        return False  # half a record, which is what an append that was cut off leaves
+    return any(_sound_at(rest, place) for place in range(1, len(rest) - HEADER.size))
+
+
+def _sound_at(data: bytes, place: int) -> bool:
+    length, checksum = HEADER.unpack_from(data, place)
+    begin = place + HEADER.size
+    return bool(0 < length <= len(data) - begin and zlib.crc32(data[begin : begin + length]) == checksum)

@@ -194,7 +194,7 @@ class Store:
                     if stale or (unlisted and self._nobody_reads()):
                         disk.remove(path)
             for name in sealed:
-                disk.remove(self.path / "journals" / name)
+                _retire(self.path / "journals" / name)
 
     def _nobody_reads(self) -> bool:
         """Whether no snapshot is open: files that are no longer listed may go."""
@@ -237,7 +237,7 @@ class Store:
             if mine:
                 manifest.commit(self.path / "manifest", Change(tuple(add), sealed=tuple(path.name for path in mine)))
             for path in (*mine, *(self.path / "journals" / name for name in sealed)):
-                disk.remove(path)
+                _retire(path)
 
     def _question_file(self, questions: Sequence[tuple[Question, int]]) -> list[Entry]:
         if not questions:
@@ -491,6 +491,13 @@ def _question_table(questions: Sequence[tuple[Question, int]]) -> pa.Table:
         for each, position in questions
     ]
     return pa.Table.from_pylist(rows, schema=QUESTIONS)
+
+
+def _retire(path: Path) -> None:
+    """Remove a journal whose records are in shards; one with bytes that could not be read is put aside."""
+    if path.exists() and journal.damaged(path):
+        disk.publish(path, path.with_suffix(".damaged"))
+    disk.remove(path)
 
 
 def _write(final: Path, data: bytes) -> None:

@@ -68,6 +68,10 @@ def _leftovers(store: Store, live: dict[str, Entry]) -> Iterator[Problem]:
         size, sound = path.stat().st_size, journal.sound_bytes(path)
         if size > sound and not disk.is_held(path):
             yield Problem(f"journals/{path.name}", f"{size - sound} bytes from {sound} on are damaged or were cut off")
+    for path in sorted((store.path / "journals").glob("*.damaged")):
+        sound = journal.sound_bytes(path)
+        what = f"{path.stat().st_size - sound} bytes from {sound} on could not be read when it was sealed"
+        yield Problem(f"journals/{path.name}", f"{what}: they are kept here")
     for path in sorted((store.path / "shards").glob("*")):
         name = str(path.relative_to(store.path))
         if name not in live and not path.name.endswith(".tmp"):
