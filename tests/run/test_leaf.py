@@ -344,11 +344,12 @@ def test_a_leaf_at_the_cap_that_the_budget_grants_ends_alike_with_and_without_ru
     assert endings[0] == endings[1]
 
 
-def test_a_stored_leaf_that_is_longer_than_the_cap_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("before", "now"), [(1, 30), (30, 1)])
+def test_leaves_of_another_cap_are_not_taken_for_those_of_this_one(tmp_path: Path, before: int, now: int) -> None:
     store, ledger = Store.create(tmp_path / "bank"), Ledger("tokens", Tokens())
-    run_leaves(Leaves(n=4, cap=30), questions(4), [arm()], ledger, parse, store=store)
-    with pytest.raises(StoreError, match="another protocol made it"):
-        run_leaves(Leaves(n=4, cap=1), questions(4), [arm()], ledger, parse, store=store)
+    run_leaves(Leaves(n=4, cap=before), questions(4), [arm()], ledger, parse, store=store)
+    with pytest.raises(StoreError, match=f"details.cap: {before} there, {now} now"):
+        run_leaves(Leaves(n=4, cap=now), questions(4), [arm()], ledger, parse, store=store)
 
 
 def test_a_ledger_that_was_charged_before_goes_on_and_is_not_counted_again() -> None:

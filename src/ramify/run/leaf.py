@@ -169,7 +169,7 @@ def run_leaves(
     surplus = Ledger(ledger.unit, ledger.cost, allowance)
     loop = _Loop(protocol, tuple(questions), tuple(arms), ledger, parse, surplus)
     view = Ahead(ahead, loop.upcoming, loop.alive, loop.at_worst, lambda: loop.surplus.left, loop.discard)
-    writers, known = _writers(store, arms, questions) if store is not None else ({}, {})
+    writers, known = _writers(store, arms, questions, protocol) if store is not None else ({}, {})
 
     def keep(asked: Asked, leaf: Leaf) -> None:
         if leaf.key.run in writers:
@@ -192,10 +192,12 @@ def _declared(arm: Arm, protocol: Leaves) -> Arm:
 
 
 def _writers(
-    store: Store, arms: Sequence[Arm], questions: Sequence[Question]
+    store: Store, arms: Sequence[Arm], questions: Sequence[Question], protocol: Leaves
 ) -> tuple[dict[str, Writer], dict[Key, Leaf]]:
     """A writer for each arm, and the leaves that are in the store already."""
-    writers = {arm.proposal.run: store.writer(arm.proposal, beside=len(arms) > 1) for arm in arms}
+    # What a leaf is depends on these too: under others, those that are there are not the ones asked for.
+    made = {"cap": protocol.cap, "top": protocol.top, "within": repr(protocol.within)}
+    writers = {arm.proposal.run: store.writer(arm.proposal, made, beside=len(arms) > 1) for arm in arms}
     for writer in writers.values():
         writer.ask(questions)
     with store.snapshot() as snapshot:
