@@ -18,7 +18,7 @@ from ramify.decide import BestOfN, SoftBestOfN, WeightedVote
 from ramify.decode import Chain, Temperature
 from ramify.describe import text
 from ramify.errors import InvalidValue
-from ramify.ledger import Calls, Flops, Ledger, Tokens, Work
+from ramify.ledger import Calls, Cost, Flops, Ledger, Money, Seconds, Tokens, Work
 from ramify.models import Pocket, Tabular, ValueHead, decode_with, leaves
 from ramify.run import Arm, Search, Searched, run_search
 from ramify.search import (
@@ -43,6 +43,7 @@ from tests.run.tools import shuffled
 
 MODEL = Tabular.random(Key("search", "tabular", 0), vocabulary=5, order=1)
 CAP = 4
+COSTS = (Tokens(True), Calls(), Flops(3, 1, 1), Seconds(0.1, 0.7), Money(1e5, 3e4, call=0.1))
 QUESTIONS = [Question(f"q{i}", "") for i in range(3)]
 
 
@@ -195,9 +196,9 @@ def test_a_search_that_was_stopped_goes_on_as_if_it_had_not_been(controller: Con
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=text)
-@given(limit=st.integers(0, 150), cost=st.sampled_from([Tokens(True), Calls(), Flops(3, 1, 1)]), priced=st.booleans())
+@given(limit=st.integers(0, 150), cost=st.sampled_from(COSTS), priced=st.booleans())
 @settings(max_examples=8, deadline=None)
-def test_no_search_spends_past_its_ledger(controller: Controller, limit: int, cost: Tokens, priced: bool) -> None:
+def test_no_search_spends_past_its_ledger(controller: Controller, limit: int, cost: Cost, priced: bool) -> None:
     evaluator = Priced() if priced and "TopTokens" not in text(controller) else Exponentiated(RawLikelihood())
     protocol = Search(controller, evaluator, no_one, cap=CAP)
     found = run_search(protocol, QUESTIONS[:2], arm(), Ledger("unit", cost, limit=limit), whole)

@@ -158,7 +158,7 @@ class _Loop:
             if done >= rounds:
                 return dataclasses.replace(state, ended="paused")
             grow = state.tree.missing(asked)
-            if self.worst(state, grow) > state.ledger.left:
+            if not self.pays(state, grow):
                 return dataclasses.replace(state, ended="budget")
             requests = [request for each in grow for request in self.requests(state.tree, each)]
             leaves = (yield requests) if requests else {}
@@ -212,20 +212,30 @@ class _Loop:
         prompt = len(self.prompt)
         return Work(generated=tokens, prompt=0 if read else prompt, cached=prefix + (prompt if read else 0))
 
-    def worst(self, state: _State, grow: Sequence[Grow]) -> float:
-        """The most that an expansion can cost, with the scores of what comes of it."""
-        works, read = list[Work](), state.read
+    def charges(self, state: _State, grow: Sequence[Grow]) -> Iterator[tuple[Stage, Work]]:
+        """What an expansion can be charged for at worst, with the scores of all that comes of it."""
+        read, scores = state.read, list[Work]()
         for each in grow:
             prefix, room = len(state.tree.tokens(each.node)), self.room(state.tree, each)
             listed = isinstance(each.unit, TopTokens)
             for _ in range(1 if listed else each.width):
-                works.append(self.work(read, prefix, room))
+                yield "generate", self.work(read, prefix, room)
                 read = True
-            works += [self.work(True, prefix + 1, 0)] * each.width if listed else []
-            works += [worst_of(self.protocol.evaluator, len(self.prompt), prefix + room)] * each.width
-        if self.protocol.check is not None:
-            works.append(Work(calls=sum(each.width for each in grow)))
-        return sum(map(state.ledger.cost, works))
+            for _ in range(each.width if listed else 0):
+                yield "generate", self.work(True, prefix + 1, 0)
+            scores += [worst_of(self.protocol.evaluator, len(self.prompt), prefix + room)] * each.width
+        if self.protocol.check is not None and scores:
+            yield "control", Work(calls=len(scores))
+        yield from (("signal", work) for work in scores)
+
+    def pays(self, state: _State, grow: Sequence[Grow]) -> bool:
+        """Whether what is left admits all that, charge by charge as it will be made."""
+        ledger = state.ledger
+        for stage, work in self.charges(state, grow):
+            if not ledger.admits(work):
+                return False
+            ledger = ledger.charge(stage, work)
+        return True
 
     def children(self, tree: Tree, grow: Grow, leaves: Mapping[Key, Leaf]) -> list[Child]:
         requests = self.requests(tree, grow)
