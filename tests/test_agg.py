@@ -301,3 +301,8 @@ def test_published_fixtures_of_exact_ties_batches_and_cges() -> None:
         found = call(answers, batch["scores"], record=True)
         assert found.answer.tolist() == batch[name][0], name
         assert found.index.tolist() == batch[name][1], name
+
+
+def test_scores_that_are_no_numbers_are_named() -> None:
+    with pytest.raises(InvalidValue, match=r"scores of question 0 has 'high': use numbers"):
+        agg.best_of_n(["a", "b"], ["high", 1.0])

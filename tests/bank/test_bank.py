@@ -226,3 +226,9 @@ def test_errors_name_the_field() -> None:
         Candidates(np.array(["A"]))
     with pytest.raises(InvalidValue, match="the same length"):
         TokenTable(np.zeros((1, 1)), np.ones((1, 1)), {"token": np.zeros(1), "rank": np.zeros(2)})
+
+
+def test_a_bank_without_candidates_has_places_to_leave_undrawn() -> None:
+    taken = Bank.of({"q": []}).take(np.array([-1, -1]))
+    assert taken.shape == (1, 2)
+    assert not taken.drawn.any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
@@ -144,8 +145,15 @@ def numbers(scores: Any, like: Table, name: str = "scores") -> Array:
     for q, row in enumerate(rows):
         wanted = int(like.drawn[q].sum())
         require(len(row) == wanted, f"{name} of question {q}", f"{len(row)} values", f"give one for each of {wanted}")
-        out[q, :wanted] = [np.nan if is_bottom(value) else float(value) for value in row]
+        out[q, :wanted] = [_number(value, f"{name} of question {q}") for value in row]
     return out
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        return math.nan if is_bottom(value) else float(value)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"{name} has {value!r}: use numbers, and None where one is missing") from None
 
 
 def pairs(utility: Any, like: Table, outputs: Any = None) -> Any:

@@ -175,7 +175,10 @@ def to_xarray(bank: Bank, outcomes: Mapping[str, Outcomes] | None = None) -> Any
     >>> dict(data.sizes), data.answer.sel(question="q2").values.tolist(), int(data.drawn.sum())
     ({'question': 2, 'candidate': 2}, ['7', ''], 3)
     """
-    import xarray
+    try:
+        import xarray
+    except ImportError:
+        raise InvalidValue("to_xarray needs xarray: pip install xarray") from None
 
     dims = ("question", "candidate")
     answer = np.full(bank.shape, "", dtype=object)  # xarray would make NaN of None

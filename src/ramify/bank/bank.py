@@ -249,6 +249,8 @@ class Bank:
         )
 
         def taken(array: Array, fill: Any) -> Array:
+            if not array.shape[1]:  # a bank without candidates has nothing to point at, but places to leave undrawn
+                return np.full((*columns.shape, *array.shape[2:]), fill, array.dtype)
             found = array[at, columns]
             absent = columns < 0
             if absent.any():
