@@ -23,7 +23,9 @@ LAYERS = (
     {"agg"},
     {"models", "tasks", "verify", "store"},
     {"run", "metrics"},
-    {"study", "report", "serve", "cli"},
+    {"study"},
+    {"report"},
+    {"serve", "cli"},
 )
 LEVEL = {group: level for level, groups in enumerate(LAYERS) for group in groups}
 
