@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ramify import stop
-from ramify.agg.rules import numbers, table
+from ramify.agg.plain import numbers, table
 from ramify.bank import Candidates
 from ramify.stop import Stop, TokenHistory, TokenStop
 
