@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ramify.bank import Bank
 from ramify.bank.tokens import COLUMNS
 from ramify.errors import InvalidValue, StoreError
 from ramify.types import Key, Leaf, Question, Top
 
-__all__ = ["Record", "difference", "kept", "pack", "pack_question", "unpack"]
+__all__ = ["Record", "difference", "kept", "pack", "pack_question", "record_of", "unpack"]
 
 FLOATS = ("logprob", "log_q")  # kept in double precision unless single holds the same numbers
 DERIVED = ("confidence", "entropy")  # what is left of the alternatives when they are reduced
@@ -211,3 +212,21 @@ def difference(a: Record, b: Record) -> str:
         if not np.array_equal(a.columns[name], b.columns[name], equal_nan=name in FLOATS):
             return f"the tokens' {name}"
     return "nothing that is stored"
+
+
+def record_of(bank: Bank, q: int, n: int, protocol: str, answer: Any) -> Record:
+    """A candidate of a bank in memory: what is unknown there stays unknown."""
+    recorded = bank.tokens is not None and bank.tokens.start[q, n] >= 0
+    columns = bank.tokens.of(q, n) if bank.tokens is not None and recorded else {}
+    length = None if bank.length is None or bank.length[q, n] < 0 else int(bank.length[q, n])
+    log_q = None if bank.log_q is None or np.isnan(bank.log_q[q, n]) else float(bank.log_q[q, n])
+    return Record(
+        key=bank.key(q, n),
+        protocol=protocol,
+        ended=bank.endings[bank.ended[q, n]],
+        answer=None if answer is None else str(answer),
+        text=None if bank.text is None else bank.text[q, n],
+        length=len(next(iter(columns.values()))) if length is None and columns else length,
+        log_q=log_q,
+        columns={name: kept(name, column) for name, column in columns.items()},
+    )

@@ -21,16 +21,17 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ramify.bank import Bank, Layer, Outcomes, Proposal
 from ramify.errors import StoreError, require
 from ramify.store import disk, journal, manifest, shard
 from ramify.store.compact import compact
+from ramify.store.layers import about, layer_rows, topped_up
 from ramify.store.manifest import Change, Entry
 from ramify.store.protocol import Card
-from ramify.store.records import Record, kept, unpack
+from ramify.store.questions import ordered, question_table, read_questions
+from ramify.store.records import Record, record_of, unpack
 from ramify.store.snapshot import Snapshot
 from ramify.store.verify import Problem, verify
 from ramify.store.writer import Writer
@@ -42,23 +43,6 @@ __all__ = ["SCHEMA", "Store"]
 # 2: only of those where the chosen token is another; lists have no nulls inside. Files of 1 are read as they are.
 SCHEMA = 2
 FOLDERS = ("protocols", "journals", "shards", "questions", "layers", "vocabularies")
-QUESTIONS = pa.schema(
-    [
-        pa.field("question", pa.string(), nullable=False),
-        pa.field("prompt", pa.large_string(), nullable=False),
-        pa.field("groups", pa.map_(pa.string(), pa.string())),
-        pa.field("position", pa.int64(), nullable=False),
-    ]
-)
-LAYER = pa.schema(
-    [
-        pa.field("question", pa.string(), nullable=False),
-        pa.field("run", pa.string(), nullable=False),
-        pa.field("sample", pa.uint64(), nullable=False),
-        pa.field("value", pa.float64()),
-        pa.field("cost", pa.float64()),
-    ]
-)
 
 
 class _Format(msgspec.Struct, frozen=True):
@@ -158,7 +142,7 @@ class Store:
         with self.snapshot() as snapshot:
             known = {key: digest for key, digest in snapshot.digests() if key.run == card.run}
             asked = {question.id: question for question in snapshot.questions}
-        sealed = {question.id for question, _ in self._question_rows(self._live())}
+        sealed = {question.id for question, _ in read_questions(self.path, self._live())}
         return Writer(self, card, known, asked, sealed)
 
     def add_vocabulary(self, tokens: Sequence[str]) -> str:
@@ -244,7 +228,7 @@ class Store:
             return []
         final = self.numbered("questions", ".parquet")
         written = disk.temporary(final)
-        pq.write_table(_question_table(questions), written, compression="zstd")
+        pq.write_table(question_table(questions), written, compression="zstd")
         return [self._publish(written, final, "questions", len(questions))]
 
     def _shard(self, records: Sequence[Record], fresh: Sequence[tuple[Question, int]]) -> list[Entry]:
@@ -299,20 +283,20 @@ class Store:
         one that is there is refused before anything is written.
         """
         attached = [
-            _layer_rows(bank, layer.values, layer.cost, _about(name, layer)) for name, layer in bank.layers.items()
+            layer_rows(bank, layer.values, layer.cost, about(name, layer)) for name, layer in bank.layers.items()
         ]
         attached += [
-            _layer_rows(bank, grades.on(bank), None, _about(name, grades)) for name, grades in (outcomes or {}).items()
+            layer_rows(bank, grades.on(bank), None, about(name, grades)) for name, grades in (outcomes or {}).items()
         ]
         for table in attached:
-            self._topped_up(table)
+            topped_up(self.path, self._live(), table)
         answers = [[bank.answer(q, n) for n in range(bank.shape[1])] for q in range(bank.shape[0])]
         for source, proposal in enumerate(bank.proposals):
             with self.writer(proposal, beside=beside or len(bank.proposals) > 1) as writer:
                 writer.ask(bank.questions)
                 batch: list[Record] = []
                 for q, n in zip(*np.nonzero(bank.source == source), strict=True):
-                    batch.append(_record(bank, q, n, writer.card.hash, answers[q][n]))
+                    batch.append(record_of(bank, q, n, writer.card.hash, answers[q][n]))
                     if len(batch) == 512:
                         writer.append(*batch)
                         batch = []
@@ -324,16 +308,16 @@ class Store:
 
     def add_layer(self, name: str, bank: Bank, layer: Layer) -> None:
         """Attach scores to candidates, durably, without rewriting them. A name is given once."""
-        self._keep_layer(_layer_rows(bank, layer.values, layer.cost, _about(name, layer)))
+        self._keep_layer(layer_rows(bank, layer.values, layer.cost, about(name, layer)))
 
     def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes) -> None:
         """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back."""
-        self._keep_layer(_layer_rows(bank, outcomes.on(bank), None, _about(name, outcomes)))
+        self._keep_layer(layer_rows(bank, outcomes.on(bank), None, about(name, outcomes)))
 
     def _keep_layer(self, table: pa.Table, *, more: bool = False) -> None:
         """Write a layer; with ``more``, one that is there is replaced by itself and the rows it lacks."""
         with self.locked():
-            old, whole = self._topped_up(table)
+            old, whole = topped_up(self.path, self._live(), table)
             name = table.schema.metadata[b"name"].decode()
             require(more or old is None, "layer", name, "the bank has one of this name: a new version is a new name")
             if old is not None and whole.num_rows == old.rows:
@@ -343,34 +327,6 @@ class Store:
             pq.write_table(whole, written, compression="zstd")
             entry = self._publish(written, final, "layer", whole.num_rows)
             manifest.commit(self.path / "manifest", Change((entry,), drop=() if old is None else (old.file,)))
-
-    def _topped_up(self, table: pa.Table) -> tuple[Entry | None, pa.Table]:
-        """``(the file of the layer of this name, if there is one; its rows and those of the table that it lacks)``."""
-        meta, key = table.schema.metadata, ["question", "run", "sample"]
-        for entry in self._live().values():
-            if entry.kind != "layer":
-                continue
-            there = pq.read_schema(self.path / entry.file).metadata
-            if any(there[field] != meta[field] for field in (b"name", b"kind")):
-                continue
-            old = pq.read_table(self.path / entry.file)
-            both = table.select([*key, "value"]).join(
-                old.select([*key, "value"]), key, right_suffix=" there", join_type="inner"
-            )
-            other = both.filter(pc.not_equal(both["value"], both["value there"])).sort_by(
-                [(name, "ascending") for name in key]
-            )
-            if other.num_rows:
-                row, name = other.slice(0, 1).to_pylist()[0], meta[b"name"].decode()
-                where = f"run {row['run']!r}, question {row['question']!r}, sample {row['sample']}"
-                raise StoreError(
-                    f"{self.path} has another {name!r} for {other.num_rows} candidates, such as {where}:"
-                    f" {row['value there']:g} there, {row['value']:g} now; a new version is a new name"
-                )
-            fresh = table.append_column("here", pa.array(np.arange(table.num_rows)))
-            fresh = fresh.join(old.select(key), key, join_type="left anti").sort_by("here").select(LAYER.names)
-            return entry, pa.concat_tables([old, fresh.cast(LAYER).replace_schema_metadata(old.schema.metadata)])
-        return None, table
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
@@ -396,21 +352,15 @@ class Store:
 
     def _questions(self, live: Mapping[str, Entry], fresh: Sequence[tuple[Question, int]]) -> tuple[Question, ...]:
         """The questions in order of position, then id. Of several records of one question the first durable counts."""
-        return tuple(question for question, _ in _ordered([*self._question_rows(live), *fresh]))
-
-    def _question_rows(self, live: Mapping[str, Entry]) -> list[tuple[Question, int]]:
-        """What the question files say, in the order they became durable."""
-        files = [self.path / entry.file for entry in live.values() if entry.kind == "questions"]
-        rows = [row for file in files for row in pq.read_table(file).to_pylist()]
-        return [(Question(row["question"], row["prompt"], dict(row["groups"] or [])), row["position"]) for row in rows]
+        return tuple(question for question, _ in ordered([*read_questions(self.path, live), *fresh]))
 
     def write_questions(self, live: Mapping[str, Entry]) -> Entry | None:
         """All questions in one file that is named after its content; None if there are none."""
-        questions = _ordered(self._question_rows(live))
+        questions = ordered(read_questions(self.path, live))
         if not questions:
             return None
         pending = disk.temporary(self.path / "questions" / "canonical")
-        pq.write_table(_question_table(questions), pending, compression="zstd")
+        pq.write_table(question_table(questions), pending, compression="zstd")
         final = self.path / "questions" / f"c{disk.sha256(pending)[:15]}.parquet"
         return self._publish(pending, final, "questions", len(questions))
 
@@ -426,43 +376,6 @@ class Store:
         return file
 
 
-def _record(bank: Bank, q: int, n: int, protocol: str, answer: Any) -> Record:
-    """A candidate of a bank in memory: what is unknown there stays unknown."""
-    recorded = bank.tokens is not None and bank.tokens.start[q, n] >= 0
-    columns = bank.tokens.of(q, n) if bank.tokens is not None and recorded else {}
-    length = None if bank.length is None or bank.length[q, n] < 0 else int(bank.length[q, n])
-    log_q = None if bank.log_q is None or np.isnan(bank.log_q[q, n]) else float(bank.log_q[q, n])
-    return Record(
-        key=bank.key(q, n),
-        protocol=protocol,
-        ended=bank.endings[bank.ended[q, n]],
-        answer=None if answer is None else str(answer),
-        text=None if bank.text is None else bank.text[q, n],
-        length=len(next(iter(columns.values()))) if length is None and columns else length,
-        log_q=log_q,
-        columns={name: kept(name, column) for name, column in columns.items()},
-    )
-
-
-def _about(name: str, layer: Layer | Outcomes) -> dict[str, str]:
-    """What a layer's file says of it."""
-    kind, role = ("score", layer.role) if isinstance(layer, Layer) else ("outcome", "")
-    return {"name": name, "kind": kind, "description": layer.description, "version": layer.version, "role": role}
-
-
-def _layer_rows(bank: Bank, values: np.ndarray, cost: np.ndarray | None, meta: Mapping[str, str]) -> pa.Table:
-    """A layer as a table: a row for every candidate that has a value."""
-    at = np.nonzero(bank.drawn & ~np.isnan(values))
-    rows = {
-        "question": [bank.questions[q].id for q in at[0]],
-        "run": [bank.proposals[source].run for source in bank.source[at]],
-        "sample": bank.samples[at].astype(np.uint64),
-        "value": values[at].astype(np.float64),
-        "cost": np.full(len(at[0]), None) if cost is None else cost[at].astype(np.float64),
-    }
-    return pa.table(rows, schema=LAYER.with_metadata(dict(meta)))
-
-
 def _load(paths: Iterable[Path]) -> tuple[list[tuple[Question, int]], list[Record]]:
     """What journals hold, in order."""
     questions: list[tuple[Question, int]] = []
@@ -475,22 +388,6 @@ def _load(paths: Iterable[Path]) -> tuple[list[tuple[Question, int]], list[Recor
             else:
                 questions.append(found)
     return questions, records
-
-
-def _ordered(questions: Sequence[tuple[Question, int]]) -> list[tuple[Question, int]]:
-    """Each question once, in order of position, then id. Of several records of one the first counts."""
-    found: dict[str, tuple[Question, int]] = {}
-    for question, position in questions:
-        found.setdefault(question.id, (question, position))
-    return sorted(found.values(), key=lambda each: (each[1], each[0].id))
-
-
-def _question_table(questions: Sequence[tuple[Question, int]]) -> pa.Table:
-    rows = [
-        {"question": each.id, "prompt": each.prompt, "groups": sorted(each.groups.items()), "position": position}
-        for each, position in questions
-    ]
-    return pa.Table.from_pylist(rows, schema=QUESTIONS)
 
 
 def _retire(path: Path) -> None:
