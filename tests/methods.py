@@ -236,6 +236,7 @@ from ramify.stop import (
 )
 from ramify.tasks import Arithmetic, Countdown, Modular, Sound, Verified
 from ramify.types import Key
+from ramify.verify import GENERAL, CompassVerifier, Pairwise, Pointwise
 
 
 def alternate(side: Side, size: int) -> Array:
@@ -608,6 +609,7 @@ SEARCHES = (Search(Beam()), Search(UCT(), Exponentiated(), Sound(), cap=90, rule
 
 INTERVALS = (Percentile(), BCa(0.9), Studentised())
 PRIORS = (BetaPrior(), BetaPrior(0.5, 0.5))
+VERIFIERS = (CompassVerifier("contextual", model="m"), Pointwise(GENERAL, cap=64), GENERAL, Pairwise(both=False, cap=9))
 METHODS: tuple[object, ...] = (
     *OPERATORS,
     *DRAWS,
@@ -628,4 +630,5 @@ METHODS: tuple[object, ...] = (
     *CONTROLLERS,
     *EVALUATORS,
     *SEARCHES,
+    *VERIFIERS,
 )
