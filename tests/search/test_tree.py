@@ -8,9 +8,12 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ramify.errors import InvalidValue
 from ramify.search import Child, Expansion, Grow, Tree
+from ramify.search.backup import square
 from ramify.search.tree import CUT, GROWN, LEAF, OPEN, PRUNED
 
 COLUMNS = ("parent", "number", "depth", "score", "log_q", "logprob", "visits", "total", "best", "state")
@@ -78,6 +81,70 @@ def test_a_pickled_tree_is_the_same_tree(parts: dict[int, list[Child]]) -> None:
     again = pickle.loads(pickle.dumps(tree))
     assert facts(again) == facts(tree)
     assert facts(again.told(SECOND, BORN)) == facts(grown())
+
+
+AGAIN = Expansion(2, (Grow(1, 1, after=2), Grow(5, 2)))
+LATE = {1: [Child((9,), score=2.0, log_q=-0.5, logprob=-0.5)], 5: pair(0.5, 0.5)}
+
+
+def test_a_prefix_that_was_grown_may_have_more_children() -> None:
+    tree = grown().told(AGAIN, LATE)
+    assert tree.children(1) == [3, 4, 7]
+    assert tree.born() == [7, 8, 9]
+    assert [tree.path(row) for row in tree.children(1)] == [(0, 0), (0, 1), (0, 2)], "numbered on"
+    assert tree.tokens(7) == (1, 9)
+    assert tree.column("visits").tolist() == [9, 4, 5, 1, 1, 3, 1, 1, 1, 1]
+    assert tree.column("total").tolist()[:2] == [3.0 + 2.0 + 1.0, 1.25 + 2.0]
+    assert facts(grown().told(AGAIN, {5: LATE[5]}).told(AGAIN, {1: LATE[1]})) == facts(tree)
+    assert facts(pickle.loads(pickle.dumps(tree))) == facts(tree)
+    assert tree.told(AGAIN, LATE) is tree
+    for wrong in (Grow(1, 1), Grow(1, 1, after=1), Grow(5, 1, after=1), Grow(1, 0, after=2)):
+        with pytest.raises(InvalidValue, match="after"):
+            grown().told(Expansion(2, (wrong,)), {wrong.node: [Child((1,))]})
+
+
+def test_a_prefix_whose_children_all_died_lives_again_with_another_one() -> None:
+    tree = Tree().told(FIRST, {0: pair(0.5, 0.75)}).told(Expansion(1, (Grow(1, 1),)), {1: [Child((4,), kept=False)]})
+    assert tree.columns.alive.tolist() == [1, 0, 1, 0]
+    tree = tree.told(Expansion(2, close=(2,)), {})
+    assert tree.columns.alive.tolist() == [0, 0, 0, 0]
+    tree = tree.told(Expansion(3, (Grow(1, 1, after=1),)), {1: [Child((5,), 0.5)]})
+    assert tree.columns.alive.tolist() == [1, 1, 0, 0, 1]
+    assert tree.columns.live.tolist() == [1, 1, 0, 0, 0]
+
+
+def test_notes_are_found_again_and_belong_to_their_tree() -> None:
+    one = Tree().told(Expansion(0, (Grow(0, 2),), note=((0, -1.5),)), {0: pair(0.5, 0.75)})
+    two = one.told(Expansion(1, note=((0, 2.5), (1, 3.0))), {})
+    assert (two.note(0), two.note(1), two.note(2)) == (2.5, 3.0, 0.0)
+    assert (one.note(0), one.note(1)) == (-1.5, 0.0)
+    assert pickle.loads(pickle.dumps(two)).note(0) == 2.5
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_backing_up_gives_the_same_bits_whenever_it_is_read(data: st.DataObject) -> None:
+    """A tree that is read after every expansion, one that is read at the end, and sums by their definition."""
+    score = st.one_of(st.floats(-1e3, 1e3), st.just(math.nan), st.just(-math.inf))
+    often = seldom = Tree()
+    for number in range(data.draw(st.integers(1, 25))):
+        node = data.draw(st.integers(0, len(often) - 1))
+        state, after = often.columns.state[node], often.columns.count[node]
+        width = 0 if state == LEAF else data.draw(st.integers(1, 3))
+        asked = Expansion(number, (Grow(node, width, after=after if state == GROWN else 0),))
+        born = [Child((1,), data.draw(score), ended=data.draw(st.sampled_from(["", "eos"]))) for _ in range(width)]
+        often, seldom = often.told(asked, {node: born}), seldom.told(asked, {node: born})
+        often.visits(0)
+    assert facts(seldom) == facts(often) == facts(pickle.loads(pickle.dumps(often)))
+    log, below = often.columns, {row: [row] for row in range(len(often))}
+    for row in range(len(often) - 1, 0, -1):
+        below[log.parent[row]] += below[row]
+    for row, rows in below.items():
+        seen = [log.score[each] for each in rows for _ in range(log.own[each])]
+        assert log.visits[row] == len(seen)
+        assert log.best[row] == max(seen, default=-math.inf)
+        assert log.total[row] == pytest.approx(sum(seen), abs=1e-9)
+        assert log.backup(square).total[row] == pytest.approx(sum(each * each for each in seen), abs=1e-6)
 
 
 def test_what_is_over_stays_over() -> None:

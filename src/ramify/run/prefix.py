@@ -195,9 +195,9 @@ class _Loop:
                 cap,
                 prefix,
                 until=until,
-                top=grow.width if listed else 0,
+                top=grow.after + grow.width if listed else 0,
             )
-            for number in range(1 if listed else grow.width)
+            for number in range(grow.after, grow.after + (1 if listed else grow.width))
         ]
 
     def generated(self, state: _State, requests: Sequence[Request], leaves: Mapping[Key, Leaf]) -> _State:
@@ -241,7 +241,7 @@ class _Loop:
         requests = self.requests(tree, grow)
         prefix = len(requests[0].prefix)
         if isinstance(grow.unit, TopTokens):
-            return self.listed(leaves[requests[0].key], grow.unit.end, prefix)
+            return self.listed(leaves[requests[0].key], grow.unit.end, prefix)[grow.after :]
         return [self.child(leaves[request.key], prefix) for request in requests]
 
     def child(self, leaf: Leaf, prefix: int) -> Child:
@@ -276,7 +276,7 @@ class _Loop:
                 if child.ended and child.leaf is None:
                     tokens = (*tree.tokens(grow.node), *child.tokens)
                     stream = "replay" + "".join(f"/{step}" for step in tree.path(grow.node))
-                    key = Key(self.key.run, self.question.id, number, stream)
+                    key = Key(self.key.run, self.question.id, grow.after + number, stream)
                     found[grow.node, number] = Request(key, self.prompt, len(tokens), tokens)
         return found
 

@@ -17,14 +17,15 @@ from ramify.describe import method
 from ramify.errors import is_whole, require
 from ramify.keys import gumbel, streams
 from ramify.search.control import grown
-from ramify.search.tree import GROWN, OPEN, Expansion, Grow, Tree, _Log
+from ramify.search.log import Log
+from ramify.search.tree import GROWN, OPEN, Expansion, Grow, Tree
 from ramify.search.unit import Chunk, Unit
 from ramify.types import Key
 
 __all__ = ["PUCT", "UCT", "GumbelHalving"]
 
 BACKUPS = ("mean", "max")
-Worth: TypeAlias = Callable[[_Log, int, int], float]
+Worth: TypeAlias = Callable[[Log, int, int], float]
 
 
 def _check(search: Any) -> None:
@@ -56,11 +57,12 @@ class UCT:
         if tree.expansions >= self.most:
             return None
         log, c, mean = tree.columns, self.c, self.backup == "mean"
-        visits, total, best, alive, state = log.visits, log.total, log.best, log.alive, log.state
+        back, alive, state = log.backup(), log.alive, log.state
+        visits, total, best = back.visits, back.total, back.best
         row = 0
         while state[row] == GROWN:
-            first, found, highest, seen = log.first[row], -1, -math.inf, math.log(max(1, visits[row]))
-            for child in range(first, first + log.count[row]):
+            found, highest, seen = -1, -math.inf, math.log(max(1, visits[row]))
+            for child in log.kids(row):
                 if not alive[child]:
                     continue
                 n = visits[child]
@@ -105,7 +107,7 @@ class PUCT:
 
     tell = grown
 
-    def _worth(self, log: _Log, row: int, child: int) -> float:
+    def _worth(self, log: Log, row: int, child: int) -> float:
         n, here = log.visits[row], log.visits[child]
         weight = math.log((n + self.base + 1) / self.base) + self.init
         value = _value(log, child if here else row, self.backup)
@@ -160,31 +162,30 @@ class GumbelHalving:
         noise = gumbel(streams([key._replace(stream="gumbel")])[0], 0, np.array([log.number[row] for row in rows]))
         return {row: float(g) + _log_prior(log, 0, row) for row, g in zip(rows, noise, strict=True)}
 
-    def _halved(self, log: _Log, arms: list[int], start: dict[int, float]) -> list[int]:
+    def _halved(self, log: Log, arms: list[int], start: dict[int, float]) -> list[int]:
         worth = {row: start[row] + self.scale * _value(log, row, self.below.backup) for row in arms}
         return sorted(arms, key=lambda row: -worth[row])[: max(1, (len(arms) + 1) // 2)]
 
 
-def _descend(log: _Log, row: int, worth: Worth) -> int:
+def _descend(log: Log, row: int, worth: Worth) -> int:
     """The row without children that selection reaches; -1 where nothing is alive."""
     if not log.alive[row]:
         return -1
     while log.state[row] == GROWN:
-        children = [c for c in range(log.first[row], log.first[row] + log.count[row]) if log.alive[c]]
+        children = [child for child in log.kids(row) if log.alive[child]]
         row = max(children, key=lambda child: worth(log, row, child))
     return row
 
 
-def _value(log: _Log, row: int, backup: str) -> float:
+def _value(log: Log, row: int, backup: str) -> float:
     if not log.visits[row]:
         return 0.0
     return log.total[row] / log.visits[row] if backup == "mean" else log.best[row]
 
 
-def _log_prior(log: _Log, row: int, child: int) -> float:
+def _log_prior(log: Log, row: int, child: int) -> float:
     """log of a child's share in the probability of all its siblings' tokens; even shares where none is known."""
-    first = log.first[row]
-    siblings = log.logprob[first : first + log.count[row]]
+    siblings = [log.logprob[each] for each in log.kids(row)]
     top = max(siblings)
     if not math.isfinite(top):
         return -math.log(len(siblings))

@@ -1,0 +1,92 @@
+"""Visits, totals and maxima of everything below a prefix, brought up to date when somebody reads them.
+
+    visits(z) = n(z) + Σ_c visits(c)      total(z) = n(z) v(z) + Σ_c total(c)      best(z) = max(v(z), max_c best(c))
+
+over the children c, n(z) the visits of z itself. They are functions of the tree and not of its history: the sum always
+runs from the last child to the first, so one path mended after every expansion and one sweep over a million rows at the
+end have the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from ramify.search.log import Log
+
+__all__ = ["Backup", "Value", "plain", "square"]
+
+Value: TypeAlias = Callable[[float], float]
+
+
+def plain(score: float) -> float:
+    """A visit is worth its score."""
+    return score
+
+
+def square(score: float) -> float:
+    return score * score
+
+
+class Backup:
+    """Columns ``[rows]`` of visits, totals and maxima, for visits worth ``value(score)``."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self.visits, self.total, self.best = array("q"), array("d"), array("d")
+        self.entries = 0  # of the log, that are in
+
+    def update(self, log: Log) -> None:
+        """Mend the paths that grew, or sweep over all rows where that is less work."""
+        entries = log.entries
+        if self.entries == len(entries) and self.visits:
+            return
+        new = len(log.parent) - len(self.visits)
+        for row in range(len(self.visits), len(log.parent)):
+            self._enter(log, row)
+        grown = [grow.node for place in range(self.entries, len(entries)) for grow in entries[place][0].grow]
+        self.entries = len(entries)
+        if sum(log.depth[row] + 1 for row in grown) > len(log.parent) - new:
+            self._sweep(log)
+        else:
+            for row in grown:
+                self._mend(log, row)
+
+    def _enter(self, log: Log, row: int) -> None:
+        """A row as if nothing were below it."""
+        own = log.own[row]
+        worth = self.value(log.score[row]) if own else 0.0
+        self.visits.append(own)
+        self.total.append(own * worth)
+        self.best.append(worth if own else -math.inf)
+
+    def _mend(self, log: Log, row: int) -> None:
+        """The path from a row to the root."""
+        visits, total, best = self.visits, self.total, self.best
+        while row >= 0:
+            n = own = log.own[row]
+            worth = self.value(log.score[row]) if own else 0.0
+            amount, most = own * worth, worth if own else -math.inf
+            for child in reversed(log.kids(row)):
+                n += visits[child]
+                amount += total[child]
+                if best[child] > most:
+                    most = best[child]
+            visits[row], total[row], best[row] = n, amount, most
+            row = log.parent[row]
+
+    def _sweep(self, log: Log) -> None:
+        """All rows, from the last: a child comes before its parent."""
+        self.visits, self.total, self.best = array("q"), array("d"), array("d")
+        for row in range(len(log.parent)):
+            self._enter(log, row)
+        visits, total, best, parent = self.visits, self.total, self.best, log.parent
+        for row in range(len(parent) - 1, 0, -1):
+            up = parent[row]
+            visits[up] += visits[row]
+            total[up] += total[row]
+            if best[row] > best[up]:
+                best[up] = best[row]
