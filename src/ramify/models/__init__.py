@@ -2,6 +2,7 @@
 
 from ramify.models.crew import Crew
 from ramify.models.hf import HF
+from ramify.models.memory import Memory, Sharing
 from ramify.models.pocket import Heads, OutcomeHead, Pocket, ValueHead
 from ramify.models.sampler import LocalSampler, decode_with
 from ramify.models.tabular import Leaves, Tabular, leaves
@@ -12,8 +13,10 @@ __all__ = [
     "Heads",
     "Leaves",
     "LocalSampler",
+    "Memory",
     "OutcomeHead",
     "Pocket",
+    "Sharing",
     "Tabular",
     "ValueHead",
     "decode_with",

@@ -14,6 +14,7 @@ from ramify.decode.draw import Draw, Drawn, InverseCDF, step
 from ramify.decode.measure import NONE, Operator, Side
 from ramify.errors import require
 from ramify.keys import streams
+from ramify.models.memory import Memory, Row, spelled
 from ramify.stop.within import TokenHistory, TokenStop
 from ramify.types import APPENDED, FORCED, SAMPLED, Leaf, Model, Request, Sampler, Top
 
@@ -45,15 +46,31 @@ def decode_with(
 
 @dataclasses.dataclass(frozen=True)
 class LocalSampler:
-    """The token loop with continuous batching: finished rows leave the batch and waiting requests take their place."""
+    """The token loop with continuous batching: finished rows leave the batch and waiting requests take their place.
+
+    With a ``memory``, a request begins at its longest stored ancestor instead of replaying its prefix, and rows that
+    end are stored. The leaves are the same.
+    """
 
     model: Model[Any]
     operator: Operator
     draw: Draw = InverseCDF()
     batch: int = 64
+    memory: Memory | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         require(self.batch >= 1, "batch", self.batch, "use a number of rows >= 1")
+        mine = self.memory is None or (self.memory.model == self.model and self.memory.operator == self.operator)
+        require(mine, "LocalSampler.memory", self.memory, "give one of the same model and decoder")
+
+    def remember(self, capacity: float) -> Memory:
+        """A new memory that fits this sampler."""
+        return Memory(self.model, self.operator, capacity)
+
+    def sharing(self, memory: Memory) -> LocalSampler:
+        """The same sampler over prefixes that others have drawn, if they had this model and decoder."""
+        fits = (memory.model, memory.operator) == (self.model, self.operator)
+        return dataclasses.replace(self, memory=memory) if fits else self
 
     def __call__(self, requests: Iterable[Request]) -> Iterator[Leaf]:
         for leaves in self.steps(requests):
@@ -71,7 +88,7 @@ class LocalSampler:
                 yield [self._leaf(request, tape, 0, 0, "length") for request in fresh if not request.cap]
                 fresh = [request for request in fresh if request.cap]
             if fresh:
-                rows, state = self._admit(rows, state, fresh)
+                rows, state = self._admit(rows, state, fresh, tape)
             if not len(rows):
                 continue
             given, appended = rows.given()
@@ -95,21 +112,54 @@ class LocalSampler:
             reasons = halted | reasons | ends | _cancelled(rows, requests)
             going, token = np.array([i for i in range(len(rows)) if i not in reasons], dtype=np.int64), drawn.token
             slots, lengths = rows.slot.tolist(), rows.position.tolist()
-            yield [self._leaf(rows.requests[i], tape, slots[i], lengths[i], why) for i, why in reasons.items()]
+            leaves = [self._leaf(rows.requests[i], tape, slots[i], lengths[i], why) for i, why in reasons.items()]
+            if self.memory is not None:
+                self.memory.watch(int((rows.position - rows.begun).sum()), state)
+                for i in reasons:
+                    self._store(self.memory, rows, state, tape, i)
+            yield leaves
             if going.size < len(rows):
                 rows, state, token = rows.take(going), self.model.select([state], going), token[going]
             if len(rows):
                 state = self.model.advance(state, token)
+                if self.memory is not None:
+                    self.memory.count(computed=len(rows))
 
-    def _admit(self, rows: _Rows, state: Any, fresh: list[Request]) -> tuple[_Rows, Any]:
+    def _admit(self, rows: _Rows, state: Any, fresh: list[Request], tape: _Tape) -> tuple[_Rows, Any]:
         """Start new requests and join them to the rows under way."""
-        free = sorted(set(range(self.batch)) - set(rows.slot.tolist()))
-        new = _Rows.start(self.operator, fresh, free[: len(fresh)])
-        started = self.model.start([request.prompt for request in fresh])
-        if not len(rows):
-            return new, started
-        joined = rows.joined(new)
-        return joined, self.model.select([state, started], np.arange(len(joined)))
+        free = sorted(set(range(self.batch)) - set(rows.slot.tolist()))[: len(fresh)]
+        new = _Rows.start(self.operator, fresh, free)
+        if self.memory is None:
+            states = [self.model.start([request.prompt for request in fresh])]
+        else:
+            origins = self.memory.origins(fresh)
+            new, states = new.forked(origins), [origin.state for origin in origins]
+            for slot, origin in zip(free, origins, strict=True):
+                tape.restore(slot, origin.record)
+        joined = rows.joined(new) if len(rows) else new
+        if len(rows) or self.memory is not None:
+            states = [self.model.select([state, *states] if len(rows) else states, np.arange(len(joined)))]
+        return joined, states[0]
+
+    def _store(self, memory: Memory, rows: _Rows, state: Any, tape: _Tape, i: int) -> None:
+        """Keep row ``i``, whose last token the model has not read yet."""
+        request, length = rows.requests[i], int(rows.position[i])
+        record, role = tape.read(int(rows.slot[i]), length), request.prefix_role
+        record = record._replace(
+            top_ids=record.top_ids[:, : request.top].copy(), top_logprobs=record.top_logprobs[:, : request.top].copy()
+        )
+        tokens = record.token.tolist()
+        name = spelled(tokens, None if role is None else (*role, *[SAMPLED] * length)[:length])
+        row = Row(
+            state=self.model.select([state], [i]),
+            side=_own(rows.side.rows([i]), request),
+            record=record,
+            top=request.top,
+            pending=tokens[-1],
+            over=name[-1] == self.model.eos,
+        )
+        memory.keep(request.prompt, name, row)
+        memory.count(represented=len(request.prompt) + length - 1)
 
     def _reason(self, record: Drawn, appended: np.ndarray, row: int) -> str:
         return "eos" if int(record.token[row]) == self.model.eos and not appended[row] else "length"
@@ -118,7 +168,7 @@ class LocalSampler:
         fields = tape.read(slot, length)
         role = np.where(fields.forced.astype(bool), FORCED, SAMPLED)
         if request.prefix_role is not None:
-            imposed = np.array(request.prefix_role, dtype=role.dtype)
+            imposed = np.array(request.prefix_role[:length], dtype=role.dtype)  # an end within it ends the leaf
             role[: len(imposed)] = np.where(imposed == APPENDED, APPENDED, role[: len(imposed)])
         tokens = fields.token.astype(np.int64)
         shape = (length, min(request.top, fields.top_ids.shape[1]) if length else request.top)
@@ -148,6 +198,7 @@ class _Rows:
     cap: np.ndarray  # [B]
     stream: np.ndarray  # [B, 4]
     side: Side
+    begun: np.ndarray  # [B] tokens that it was forked with
 
     @classmethod
     def start(cls, operator: Operator, requests: list[Request], slots: Sequence[int]) -> _Rows:
@@ -158,14 +209,22 @@ class _Rows:
             cap=np.array([request.cap for request in requests], dtype=np.int64),
             stream=streams(request.key for request in requests),
             side=Side.start(operator, [request.prompt for request in requests]),
+            begun=np.zeros(len(requests), dtype=np.int64),
         )
+
+    def forked(self, origins: Sequence[Row]) -> _Rows:
+        """The same requests, as far as their origins are."""
+        length = np.array([origin.length for origin in origins], dtype=np.int64)
+        side = _stacked([origin.side for origin in origins])
+        return dataclasses.replace(self, position=length, begun=length, side=side)
 
     def __len__(self) -> int:
         return len(self.requests)
 
     def take(self, going: np.ndarray) -> _Rows:
         parts = (self.slot[going], self.position[going], self.cap[going], self.stream[going])
-        return _Rows([self.requests[i] for i in going], *parts, self.side.rows(going).trimmed())
+        requests = [self.requests[i] for i in going]
+        return _Rows(requests, *parts, self.side.rows(going).trimmed(), self.begun[going])
 
     def joined(self, new: _Rows) -> _Rows:
         return _Rows(
@@ -174,11 +233,8 @@ class _Rows:
             position=np.concatenate([self.position, new.position]),
             cap=np.concatenate([self.cap, new.cap]),
             stream=np.concatenate([self.stream, new.stream]),
-            side=Side(
-                tokens=_joined(self.side.tokens, new.side.tokens),
-                prompt=_joined(self.side.prompt, new.side.prompt),
-                state=join_rows([_complete(self.side, new.side), _complete(new.side, self.side)]),
-            ),
+            side=_stacked([self.side, new.side]),
+            begun=np.concatenate([self.begun, new.begun]),
         )
 
     def given(self) -> tuple[np.ndarray, np.ndarray]:
@@ -204,17 +260,29 @@ class _Tape:
         """Keep the token of each row at ``position [B]`` of ``slot [B]``."""
         last = int(position.max())
         for i, each in enumerate(drawn):
-            field, kept = self.fields[i], each.shape[1:]
-            if field.shape[1] <= last or field.shape[2:] < kept:
-                longer = np.zeros(
-                    (len(field), max(2 * last + 32, field.shape[1]), *map(max, kept, field.shape[2:])), field.dtype
-                )
-                longer[tuple(map(slice, field.shape))] = field
-                self.fields[i] = field = longer
+            kept = each.shape[1:]
+            field = self._room(i, last + 1, kept)
             if kept:
                 field[slot, position, : kept[0]] = each
             else:
                 field[slot, position] = each
+
+    def restore(self, slot: int, record: Drawn) -> None:
+        """Begin a slot with a record ``[t]`` of tokens."""
+        length = len(record.token)
+        for i, each in enumerate(record if length else ()):
+            place: tuple[Any, ...] = (slot, slice(0, length), *map(slice, each.shape[1:]))
+            self._room(i, length, each.shape[1:])[place] = each
+
+    def _room(self, i: int, length: int, kept: tuple[int, ...]) -> np.ndarray:
+        """A field with room for so many tokens, and alternatives to each."""
+        field = self.fields[i]
+        if field.shape[1] < length or field.shape[2:] < kept:
+            shape = (len(field), max(2 * length + 30, field.shape[1]), *map(max, kept, field.shape[2:]))
+            longer = np.zeros(shape, field.dtype)
+            longer[tuple(map(slice, field.shape))] = field
+            self.fields[i] = longer
+        return self.fields[i]
 
     def read(self, slot: int, length: int, begin: int = 0) -> Drawn:
         """A copy of the first ``length`` tokens of a slot, from ``begin`` on."""
@@ -252,14 +320,22 @@ def _cancelled(rows: _Rows, requests: object) -> dict[int, str]:
     return {i: "stop:cancelled" for i, request in enumerate(rows.requests) if request.key in keys} if keys else {}
 
 
-def _complete(side: Side, other: Side) -> dict[Any, Any]:
-    """The state of one side, with what only the other's operators keep in the value they begin with."""
-    missing = {operator: operator.begin(len(side.tokens)) for operator in other.state if operator not in side.state}
-    return {**side.state, **missing}
+def _stacked(sides: Sequence[Side]) -> Side:
+    """The rows of several sides, one below the other. What only some operators keep begins anew in the others."""
+    operators = dict.fromkeys(operator for side in sides for operator in side.state)
+    states = [
+        {name: side.state[name] if name in side.state else name.begin(len(side.tokens)) for name in operators}
+        for side in sides
+    ]
+    return Side(_padded([side.tokens for side in sides]), _padded([side.prompt for side in sides]), join_rows(states))
 
 
-def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Two padded histories, one below the other."""
-    width = max(a.shape[-1], b.shape[-1])
-    parts = [np.pad(x, ((0, 0), (0, width - x.shape[-1])), constant_values=NONE) for x in (a, b)]
-    return np.concatenate(parts)
+def _padded(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Padded histories ``[B, T]``, one below the other."""
+    width = max(part.shape[-1] for part in parts)
+    return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[-1])), constant_values=NONE) for part in parts])
+
+
+def _own(side: Side, request: Request) -> Side:
+    """A single row without the padding that it had among others."""
+    return dataclasses.replace(side.trimmed(), prompt=side.prompt[:, : len(request.prompt)])

@@ -29,6 +29,12 @@ class Pool:
         self.uses = np.zeros(blocks, np.int64)  # [P] rows of leases that hold the block; 0 is free
         self.written = np.zeros(blocks, np.int64)  # [P] positions that somebody has written
         self.returned: deque[np.ndarray] = deque()  # what dead leases held, until somebody looks
+        self.copied = 0  # blocks, ever: what forks have cost
+
+    @property
+    def block_bytes(self) -> int:
+        """The size of one block, all layers together."""
+        return sum(cached[0].nbytes for cached in (*self.keys, *self.values))
 
     def take(self, count: int) -> np.ndarray:
         """The ids of ``count`` free blocks, the lowest ones, so that blocks in use stay close together."""
@@ -67,6 +73,7 @@ class Pool:
             started = offset[moved] > 0
             for cached in (*self.keys, *self.values):
                 cached[new[started]] = cached[last[moved][started]]
+            self.copied += int(started.sum())
             table[moved, column[moved]] = new
         self.written[table[rows, column]] = offset + 1
         return table, bool(moved.size)

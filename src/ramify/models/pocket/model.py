@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeAlias
@@ -107,6 +107,12 @@ class Pocket:
         with engine.lock:
             return engine.select(states, rows)
 
+    def footprint(self, state: State) -> dict[Hashable, int]:
+        """The memory that a state keeps alive, in bytes: its blocks by number, which other states may share."""
+        size = engine_of(self).pool.block_bytes
+        blocks = np.unique(state.table[state.table >= 0]).tolist()
+        return {**{("block", block): size for block in blocks}, id(state): state.scores.nbytes + state.table.nbytes}
+
     def text(self, tokens: Sequence[int]) -> str:
         """The string that these tokens spell."""
         return _vocabulary(self).decode([int(token) for token in tokens])
@@ -186,17 +192,32 @@ class Engine:
     def advance(self, state: State, token: np.ndarray) -> State:
         table, changed = self.pool.extend(state.table, state.length)
         lease = self.pool.lease(table) if changed else state.lease
-        scores = np.empty(state.scores.shape, state.scores.dtype)
+        scores = self.at(token, state.length, table, self.network.forward, state.scores.shape[1])
+        return State(scores, state.length + 1, table, lease)
+
+    def look(self, state: State, token: np.ndarray, middle: int) -> tuple[State, np.ndarray]:
+        """``advance``, and the features ``[B, 2 D]`` of these tokens with it."""
+        table, changed = self.pool.extend(state.table, state.length)
+        lease = self.pool.lease(table) if changed else state.lease
+        size, width = state.scores.shape[1], 2 * self.network.config.width
+        found = self.at(token, state.length, table, partial(self.network.both, middle=middle), size + width)
+        scores = np.ascontiguousarray(found[:, :size])
+        return State(scores, state.length + 1, table, lease), np.ascontiguousarray(found[:, size:])
+
+    def at(self, token: np.ndarray, position: np.ndarray, table: np.ndarray, output: Output, width: int) -> np.ndarray:
+        """Read ``token [R]`` at ``position [R]`` of the rows of ``table [R, C]``, where each may write: ``[R, width]``.
+
+        A position that was read before gets what is there.
+        """
+        found = np.empty((token.size, width), self.network.embed.dtype)
 
         def read(part: np.ndarray) -> None:
-            every = np.arange(part.size)
-            where = state.length[part]
-            scores[part] = self.network.forward(self.pool, token[part], where, table[part], every)
+            found[part] = output(self.pool, token[part], position[part], table[part], np.arange(part.size))
 
         count = max(1, min(cores(), token.size // FEWEST))
         with single_threaded():
             in_parallel(read, np.array_split(np.arange(token.size), count) if token.size else ())
-        return State(scores, state.length + 1, table, lease)
+        return found
 
     def select(self, states: Sequence[State], rows: Any) -> State:
         width = max(state.table.shape[1] for state in states)

@@ -78,6 +78,17 @@ class Network:
         *_, x = chain([halfway], streams)
         return np.concatenate([halfway, self._rms(x[wanted]) * self.gain], axis=1)
 
+    def both(
+        self, pool: Pool, token: np.ndarray, position: np.ndarray, table: np.ndarray, wanted: np.ndarray, middle: int
+    ) -> np.ndarray:
+        """Logits and features in one reading, ``[wanted, V + 2 D]``: the bits of ``forward`` and of ``features``."""
+        streams = self.layer_by_layer(pool, token, position, table)
+        halfway = self._rms(next(islice(streams, middle - 1, None))[wanted])
+        *_, x = chain([halfway], streams)
+        last = self._rms(x[wanted])
+        logits = linear(last, self.head, self.tile)[:, : self.config.vocabulary]
+        return np.concatenate([logits, halfway, last * self.gain], axis=1)
+
     def layer_by_layer(
         self, pool: Pool, token: np.ndarray, position: np.ndarray, table: np.ndarray
     ) -> Iterator[np.ndarray]:
