@@ -114,6 +114,7 @@ from ramify.metrics.diagnostics import (
     roc_auc,
 )
 from ramify.metrics.exact import available, best_of_n, plurality, selected, strict_majority
+from ramify.metrics.factorial import Factorial, Source, full_factorial
 from ramify.metrics.gap import Gap, gap
 from ramify.metrics.ranking import (
     Agreement,
@@ -168,6 +169,7 @@ __all__ += [
     "Duels",
     "Elo",
     "EmpiricalBernstein",
+    "Factorial",
     "Gap",
     "Items",
     "Judging",
@@ -182,6 +184,7 @@ __all__ += [
     "Rerun",
     "Schulze",
     "Selection",
+    "Source",
     "StopReplay",
     "Strengths",
     "TiedBradleyTerry",
@@ -204,6 +207,7 @@ __all__ += [
     "duels",
     "end_to_end",
     "false_alarms",
+    "full_factorial",
     "gap",
     "kendall",
     "of_allocation",
