@@ -116,6 +116,7 @@ from ramify.metrics.diagnostics import (
 from ramify.metrics.exact import available, best_of_n, plurality, selected, strict_majority
 from ramify.metrics.factorial import Factorial, Source, full_factorial
 from ramify.metrics.gap import Gap, gap
+from ramify.metrics.joint import Joint, joint_law
 from ramify.metrics.ranking import (
     Agreement,
     Borda,
@@ -151,6 +152,7 @@ from ramify.metrics.sequential import (
     by_question_order,
     by_round,
 )
+from ramify.metrics.shift import Law, Shift, binomial_interval, proposal_shift
 from ramify.metrics.stopping import StopReplay, replay_stop
 from ramify.metrics.winrate import Judging, WinRate, sides, win_rate
 
@@ -172,8 +174,10 @@ __all__ += [
     "Factorial",
     "Gap",
     "Items",
+    "Joint",
     "Judging",
     "Kemeny",
+    "Law",
     "MeanScore",
     "PlackettLuce",
     "PrecisionRecall",
@@ -184,6 +188,7 @@ __all__ += [
     "Rerun",
     "Schulze",
     "Selection",
+    "Shift",
     "Source",
     "StopReplay",
     "Strengths",
@@ -197,6 +202,7 @@ __all__ += [
     "auc",
     "available",
     "best_of_n",
+    "binomial_interval",
     "brier",
     "by_question_order",
     "by_round",
@@ -209,6 +215,7 @@ __all__ += [
     "false_alarms",
     "full_factorial",
     "gap",
+    "joint_law",
     "kendall",
     "of_allocation",
     "on_bank",
@@ -217,6 +224,7 @@ __all__ += [
     "plurality",
     "posterior_ranking",
     "precision_recall",
+    "proposal_shift",
     "rank",
     "reliability",
     "replay",

@@ -2,6 +2,7 @@
 
 from ramify.run.leaf import Arm, Leaves, OnlineConfidence, Run, Step, run_leaves
 from ramify.run.prefix import Search, Searched, run_search
+from ramify.run.repeat import Execution, every_execution, executions
 from ramify.run.sequential import (
     Append,
     BudgetForcing,
@@ -23,6 +24,7 @@ __all__ = [
     "BudgetForcing",
     "Continue",
     "Director",
+    "Execution",
     "Halt",
     "Leaves",
     "OnlineConfidence",
@@ -36,6 +38,8 @@ __all__ = [
     "Step",
     "Trace",
     "Trajectory",
+    "every_execution",
+    "executions",
     "run_leaves",
     "run_search",
     "run_sequential",
