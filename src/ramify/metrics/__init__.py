@@ -117,6 +117,7 @@ from ramify.metrics.exact import available, best_of_n, plurality, selected, stri
 from ramify.metrics.factorial import Factorial, Source, full_factorial
 from ramify.metrics.gap import Gap, gap
 from ramify.metrics.joint import Joint, joint_law
+from ramify.metrics.ordering import Ordering, continuation_values, order_quality
 from ramify.metrics.ranking import (
     Agreement,
     Borda,
@@ -179,6 +180,7 @@ __all__ += [
     "Kemeny",
     "Law",
     "MeanScore",
+    "Ordering",
     "PlackettLuce",
     "PrecisionRecall",
     "Ranking",
@@ -208,6 +210,7 @@ __all__ += [
     "by_round",
     "calibration_error",
     "compare_runs",
+    "continuation_values",
     "deployable",
     "diagnose",
     "duels",
@@ -219,6 +222,7 @@ __all__ += [
     "kendall",
     "of_allocation",
     "on_bank",
+    "order_quality",
     "orders",
     "over_optimisation",
     "plurality",
