@@ -234,7 +234,7 @@ from ramify.stop import (
     TokenLimit,
     TokenStop,
 )
-from ramify.tasks import Arithmetic, Countdown, Modular, Sound, Verified
+from ramify.tasks import Arithmetic, Countdown, Ladder, Limits, Modular, Sound, Verified
 from ramify.types import Key
 from ramify.verify import GENERAL, CompassVerifier, Pairwise, Pointwise
 
@@ -454,6 +454,7 @@ MODELS = (
     OutcomeHead("main"),
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
+CHECKS = (Limits(), Ladder(), Ladder(Limits(digits=50), math=False))
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls(), Flops(10, 2, 4), Money(2.0, 0.5), Seconds(0.1))
 DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
@@ -615,6 +616,7 @@ METHODS: tuple[object, ...] = (
     *DRAWS,
     *MODELS,
     *TASKS,
+    *CHECKS,
     *PROPOSALS,
     *COSTS,
     *EVIDENCE,
