@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ramify.errors import is_whole, require
+from ramify.errors import InvalidValue, is_whole, require
 
 if TYPE_CHECKING:
     from ramify.arrays import Array
 
-__all__ = ["Key", "Leaf", "Model", "Prefix", "Question", "Request", "Sampler", "Top"]
+__all__ = ["Key", "Leaf", "Model", "Prefix", "Prompt", "Question", "Request", "Sampler", "Served", "Top", "Words"]
 
 SAMPLED, FORCED, APPENDED = (
     0,
@@ -51,6 +51,25 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """A prompt as text, for a server that has the tokenizer and the chat template; as long as the server counts it."""
+
+    text: str
+    tokens: int  # that the server will read, the template's included: what a budget charges
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.text, str), "Words.text", self.text, "use a string")
+        require(is_whole(self.tokens), "Words.tokens", self.tokens, "use a number of tokens >= 0")
+
+    def __len__(self) -> int:
+        return self.tokens
+
+
+Prompt: TypeAlias = tuple[int, ...] | Words
+"""What a sampler reads: token ids, or the text of them for a sampler that has no tokenizer on this side."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One trajectory to produce, or to go on with.
 
@@ -60,7 +79,7 @@ class Request:
     """
 
     key: Key
-    prompt: tuple[int, ...]
+    prompt: Prompt
     cap: int  # tokens in the whole trajectory, prefix included
     prefix: tuple[int, ...] = ()
     prefix_role: tuple[int, ...] | None = None
@@ -74,11 +93,21 @@ class Request:
         for name in ("prompt", "prefix", "until"):
             tokens = getattr(self, name)
             ok = isinstance(tokens, tuple) and all(is_whole(token) for token in tokens)
+            ok = ok or (name == "prompt" and isinstance(tokens, Words))
             require(ok, f"Request.{name}", tokens, "use a tuple of token ids >= 0")
         require(len(self.prefix) <= self.cap, "Request.cap", self.cap, "let the cap cover the prefix")
         roles = self.prefix_role
         ok = roles is None or (len(roles) == len(self.prefix) and set(roles) <= {SAMPLED, FORCED, APPENDED})
         require(ok, "Request.prefix_role", roles, "give each token the role 0 (sampled), 1 (forced) or 2 (appended)")
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The prompt's token ids: all that a model on this side can read."""
+        if isinstance(self.prompt, Words):
+            raise InvalidValue(
+                f"Request.prompt = {self.prompt!r}: a local model reads token ids; encode the text first"
+            )
+        return self.prompt
 
 
 class Top(NamedTuple):
@@ -86,6 +115,30 @@ class Top(NamedTuple):
 
     ids: Array  # [t, K]
     logprobs: Array  # [t, K]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a leaf came over a wire. Nothing of it is the leaf's content; all of it may explain why two leaves differ."""
+
+    server: str  # the base URL that answered
+    model: str  # as the server names it
+    seed: int  # as it was sent
+    fingerprint: str = ""
+    id: str = ""  # of the response
+    finish: str = ""  # the server's own word for how it ended
+    attempt: int = 1  # that succeeded; a second one is a draw that some fault has selected
+    failures: tuple[str, ...] = ()  # of the attempts before
+    refused: int = 0  # times the server asked to come back later, before anything was drawn
+    wasted: int = 0  # tokens that failed attempts had sent
+    counted: str = "logprobs"  # what the number of tokens was taken from: logprobs | ids | usage | pieces
+    reported: int | None = None  # completion tokens, by the server's own count
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None  # of the prompt: a warm cache may change the arithmetic
+    beside: int = 0  # other requests of this client under way when it was sent: a batch may, too
+    reasoning: str = ""  # where the server gives it apart
+    first: float = math.nan  # seconds to the first token
+    seconds: float = math.nan  # of the attempt that succeeded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +160,7 @@ class Leaf:
     ended: str  # eos | length | stop:<rule> (stop:until, stop:cancelled, ...) | unknown
     text: str = ""
     top: Top | None = None
+    served: Served | None = None
 
     @property
     def sequence_log_q(self) -> float:

@@ -18,7 +18,7 @@ from ramify.decide.support import Rule, otherwise, scored, valid_fields
 from ramify.describe import method
 from ramify.errors import is_whole, require
 from ramify.keys import permutation
-from ramify.types import Key, Request, Sampler
+from ramify.types import Key, Request, Sampler, Words
 
 __all__ = ["Judged", "UniversalSelfConsistency"]
 
@@ -111,7 +111,7 @@ class UniversalSelfConsistency:
         return int(found.group(1)) if found and int(found.group(1)) < n else None
 
     def __call__(
-        self, bank: Bank, sampler: Sampler, encode: Callable[[str], Sequence[int]], *, open_ended: bool = False
+        self, bank: Bank, sampler: Sampler, encode: Callable[[str], Sequence[int] | Words], *, open_ended: bool = False
     ) -> Signal:
         """How often each candidate was picked ``[Q, N]``, and the tokens a reading cost, at its first candidate."""
         require(bank.text is not None, "Bank.text", None, "a judge reads texts: keep them in the bank")
@@ -127,7 +127,7 @@ class UniversalSelfConsistency:
         return Signal(picks, cost)
 
     def _requests(
-        self, bank: Bank, encode: Callable[[str], Sequence[int]], eligible: Array
+        self, bank: Bank, encode: Callable[[str], Sequence[int] | Words], eligible: Array
     ) -> dict[Key, tuple[Request, int, Array]]:
         asked: dict[Key, tuple[Request, int, Array]] = {}
         assert bank.text is not None
@@ -137,5 +137,7 @@ class UniversalSelfConsistency:
                 key = Key(self.run, question.id, reading, "judge")
                 order = permutation(key._replace(stream="order"), ids.size) if reading else np.arange(ids.size)
                 words = self.prompt(question.prompt, [bank.text[row, i] for i in ids[order]])
-                asked[key] = (Request(key, tuple(encode(words)), cap=self.cap), row, ids[order])
+                read = encode(words)
+                prompt = read if isinstance(read, Words) else tuple(read)
+                asked[key] = (Request(key, prompt, cap=self.cap), row, ids[order])
         return asked

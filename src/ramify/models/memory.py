@@ -132,18 +132,18 @@ class Memory:
         spots = [self._ancestor(request) for request in requests]
         rows = {id(spot): spot.row for spot in spots if spot is not None and spot.row is not None}
         self.count(forks=sum(spot is not None for spot in spots))
-        missing = [request.prompt for request, spot in zip(requests, spots, strict=True) if spot is None]
+        missing = [request.ids for request, spot in zip(requests, spots, strict=True) if spot is None]
         started = self._started(list(dict.fromkeys(missing)))  # others may go for these, so rows were taken before
         behind = {id(spot): spot for spot in spots if spot is not None and rows[id(spot)].pending != NONE}
         rows |= dict(zip(behind, self.caught_up([(spot, rows[i]) for i, spot in behind.items()]), strict=True))
         return [
-            started[request.prompt] if spot is None else rows[id(spot)]
+            started[request.ids] if spot is None else rows[id(spot)]
             for request, spot in zip(requests, spots, strict=True)
         ]
 
     def _ancestor(self, request: Request) -> Spot | None:
         """One shorter than the cap: a leaf is made of a row that has a token to draw or to replay."""
-        spot, found = self._roots.get(request.prompt), None
+        spot, found = self._roots.get(request.ids), None
         for depth, symbol in enumerate((*spelled(request.prefix, request.prefix_role), None)):
             if spot is None or depth >= request.cap:
                 break

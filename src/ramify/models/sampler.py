@@ -130,7 +130,7 @@ class LocalSampler:
         free = sorted(set(range(self.batch)) - set(rows.slot.tolist()))[: len(fresh)]
         new = _Rows.start(self.operator, fresh, free)
         if self.memory is None:
-            states = [self.model.start([request.prompt for request in fresh])]
+            states = [self.model.start([request.ids for request in fresh])]
         else:
             origins = self.memory.origins(fresh)
             new, states = new.forked(origins), [origin.state for origin in origins]
@@ -158,7 +158,7 @@ class LocalSampler:
             pending=tokens[-1],
             over=name[-1] == self.model.eos,
         )
-        memory.keep(request.prompt, name, row)
+        memory.keep(request.ids, name, row)
         memory.count(represented=len(request.prompt) + length - 1)
 
     def _reason(self, record: Drawn, appended: np.ndarray, row: int) -> str:
@@ -208,7 +208,7 @@ class _Rows:
             position=np.zeros(len(requests), dtype=np.int64),
             cap=np.array([request.cap for request in requests], dtype=np.int64),
             stream=streams(request.key for request in requests),
-            side=Side.start(operator, [request.prompt for request in requests]),
+            side=Side.start(operator, [request.ids for request in requests]),
             begun=np.zeros(len(requests), dtype=np.int64),
         )
 

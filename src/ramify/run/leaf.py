@@ -22,7 +22,7 @@ from ramify.ledger import Ledger, Stage, Work
 from ramify.run.ahead import Ahead, Asked, drive
 from ramify.stop import Stop, TokenStop, fit_low_confidence
 from ramify.store import Store, Writer
-from ramify.types import Key, Leaf, Question, Request, Sampler
+from ramify.types import Key, Leaf, Prompt, Question, Request, Sampler
 
 __all__ = ["Arm", "Leaves", "OnlineConfidence", "Run", "Step", "run_leaves"]
 
@@ -107,7 +107,7 @@ class Arm:
 
     proposal: Proposal
     sampler: Sampler
-    encode: Callable[[Question], tuple[int, ...]]
+    encode: Callable[[Question], Prompt]  # ids, or words for a sampler that speaks text
 
 
 @dataclasses.dataclass(frozen=True)

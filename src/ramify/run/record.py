@@ -5,6 +5,7 @@ bank/             the leaves with their signals, durable before anything was dec
 decisions.jsonl   every stopping decision with what it saw, then what each question submitted
 ledger.json       what it cost, by stage, surplus and lost work apart
 launches.log      the keys that were launched: after a crash, those without a leaf are work that was lost
+wire.jsonl        where leaves came over a wire: how each was served (server, model, seed, attempts, counts, times)
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import os
 import platform
 import resource
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -31,7 +33,7 @@ from ramify.errors import ParseError, StoreError
 from ramify.ledger import Ledger, Spent
 from ramify.run.leaf import Arm, Leaves, Run, run_leaves
 from ramify.store import Store
-from ramify.types import Key, Question
+from ramify.types import Key, Leaf, Question, Request, Sampler
 
 __all__ = ["Recorded", "facts", "load", "record_leaves"]
 
@@ -103,7 +105,8 @@ def record_leaves(
     _begin(path, card)
     store, launches = Store.create(path / "bank"), path / "launches.log"
     lost, before = _lost(launches, store), _generated(store)
-    with launches.open("a") as log:
+    with launches.open("a") as log, closing(_Notes(path / "wire.jsonl")) as notes:
+        arms = [dataclasses.replace(arm, sampler=notes.of(arm.sampler)) for arm in arms]
         log.write("\n" if _torn(launches) else "")
 
         def launched(key: Key) -> None:
@@ -135,6 +138,43 @@ def record_leaves(
     if not (path / "ledger.json").exists():  # of a finished run: this time nothing was launched, and nothing was lost
         _write(path / "ledger.json", json.dumps(costs, indent=1).encode() + b"\n")
     return run
+
+
+class _Notes:
+    """A line about every leaf that came over a wire, surplus included, written before anybody sees the leaf."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def of(self, sampler: Sampler) -> Sampler:
+        def run(requests: Iterable[Request]) -> Iterator[Leaf]:
+            leaves = sampler(requests)
+            try:
+                for leaf in leaves:
+                    self._note(leaf)
+                    yield leaf
+            finally:  # closing the outer one cancels what is under way inside
+                getattr(leaves, "close", lambda: None)()
+
+        return run
+
+    def _note(self, leaf: Leaf) -> None:
+        if leaf.served is None:
+            return
+        if self._file is None:
+            torn = self._path.exists() and _torn(self._path)
+            self._file = self._path.open("a")
+            self._file.write("\n" if torn else "")
+        served = dataclasses.asdict(leaf.served)
+        how = {name: _number(value) if isinstance(value, float) else value for name, value in served.items()}
+        which = {"run": leaf.key.run, "question": leaf.key.question, "sample": leaf.key.sample}
+        self._file.write(json.dumps({**which, "tokens": len(leaf.tokens), "ended": leaf.ended, **how}) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 def decisions(run: Run) -> bytes:

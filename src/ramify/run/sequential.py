@@ -19,7 +19,7 @@ from ramify.errors import is_whole, require
 from ramify.ledger import Ledger, Work
 from ramify.run.ahead import Asked, Result
 from ramify.run.leaf import Arm
-from ramify.types import APPENDED, Key, Leaf, Question, Request, Sampler
+from ramify.types import APPENDED, Key, Leaf, Prompt, Question, Request, Sampler
 
 __all__ = [
     "Action",
@@ -47,7 +47,7 @@ class Trace:
 
     question: Question
     sample: int
-    prompt: tuple[int, ...]
+    prompt: Prompt
     tokens: tuple[int, ...] = ()
     role: tuple[int, ...] = ()
     text: str = ""

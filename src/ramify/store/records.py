@@ -73,8 +73,8 @@ class Record:
             raise InvalidValue(f"{self.key}: not a whole leaf, {', '.join(missing) or 'its text'} was not recorded")
         columns = dict(self.columns)
         top = Top(columns.pop("top_ids"), columns.pop("top_logprobs")) if "top_ids" in columns else None
-        columns.pop("confidence", None), columns.pop("entropy", None)
-        return Leaf(key=self.key, tokens=columns.pop("token"), ended=self.ended, text=self.text, top=top, **columns)
+        named = {name: columns[name] for name in COLUMNS if name not in ("token", "top_ids", "top_logprobs")}
+        return Leaf(self.key, columns["token"], ended=self.ended, text=self.text, top=top, **named)  # type: ignore[arg-type]
 
     def reduced(self) -> Record:
         """The record without its alternatives, but with the confidence and entropy that they gave at every token.

@@ -21,7 +21,7 @@ from ramify.arrays import Array
 from ramify.bank import Bank
 from ramify.errors import InvalidValue, StoreError, is_whole, require
 from ramify.store.journal import Journal, payloads
-from ramify.types import Key, Leaf, Request, Sampler
+from ramify.types import Key, Leaf, Prompt, Request, Sampler
 from ramify.verify.labels import label_logprobs
 
 __all__ = ["Judge", "Replies", "Reply", "Task", "ask", "relation", "shortened", "slots", "without_middle"]
@@ -40,7 +40,7 @@ class Judge:
 
     name: str
     sampler: Sampler
-    encode: Callable[[str], tuple[int, ...]]
+    encode: Callable[[str], Prompt]
     token: Callable[[int], str]  # the text of one token
     context: int | None = None
 
