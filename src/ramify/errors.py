@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from numbers import Integral
 
-__all__ = ["InvalidValue", "OverBudget", "ParseError", "RamifyError", "StoreError", "WorkerLost", "is_whole", "require"]
+__all__ = [
+    "EndpointError",
+    "InvalidValue",
+    "OverBudget",
+    "ParseError",
+    "RamifyError",
+    "StoreError",
+    "WorkerLost",
+    "is_whole",
+    "require",
+]
 
 
 class RamifyError(Exception):
@@ -25,6 +35,10 @@ class OverBudget(RamifyError):
 
 class StoreError(RamifyError):
     """A bank on disk that cannot be read, written or trusted as it is."""
+
+
+class EndpointError(RamifyError):
+    """A server that is not there, refuses, or keeps answering what it cannot have drawn. Keys make a rerun safe."""
 
 
 class WorkerLost(RamifyError):

@@ -1,6 +1,7 @@
 """Models behind one protocol, ``start / logits / advance / select``, and the loop that makes one a ``Sampler``."""
 
 from ramify.models.crew import Crew
+from ramify.models.endpoint import Aimd, Endpoint, Interface, Retry, Timeouts
 from ramify.models.hf import HF
 from ramify.models.memory import Memory, Sharing
 from ramify.models.pocket import Heads, OutcomeHead, Pocket, ValueHead
@@ -9,15 +10,20 @@ from ramify.models.tabular import Leaves, Tabular, leaves
 
 __all__ = [
     "HF",
+    "Aimd",
     "Crew",
+    "Endpoint",
     "Heads",
+    "Interface",
     "Leaves",
     "LocalSampler",
     "Memory",
     "OutcomeHead",
     "Pocket",
+    "Retry",
     "Sharing",
     "Tabular",
+    "Timeouts",
     "ValueHead",
     "decode_with",
     "leaves",
