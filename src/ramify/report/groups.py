@@ -1,0 +1,141 @@
+"""Groups of questions: where the accuracy comes from, and whether groups differ by more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ramify.metrics.functionals import Accuracy
+from ramify.metrics.groups import GroupSummary, summarise
+from ramify.report import charts, text
+from ramify.report.case import Case
+from ramify.report.theme import SERIES
+from ramify.report.values import Column, Figure, Section, Table
+from ramify.types import Key
+
+__all__ = ["groups_section", "summaries"]
+
+MOST = 30  # lines of a dot plot: beyond it only the ends are drawn, and the table has all
+
+
+def groups_section(cases: Sequence[Case]) -> Section | None:
+    """Each way of grouping the questions; None where there is none with two groups of two."""
+    found = summaries(cases)
+    if not found:
+        return None
+    lead = (
+        "Accuracy of one candidate by group. Micro averages over questions, macro over groups that weigh the same; "
+        "heterogeneity says whether groups differ by more than the sampling of questions explains."
+    )
+    return Section("groups", "Groups of questions", lead, (by_group(found), heterogeneity_table(found)))
+
+
+def summaries(cases: Sequence[Case]) -> dict[tuple[str, str], GroupSummary]:
+    """(bank, way of grouping) -> the summary over groups with at least two graded questions."""
+    found = {}
+    for case in cases:
+        if not case.binary:
+            continue
+        for name in dict.fromkeys(key for question in case.bank.questions for key in question.groups):
+            labels = np.array([question.groups.get(name, "") for question in case.bank.questions])
+            usable = (case.tally.graded > 0) & (labels != "")
+            names, sizes = np.unique(labels[usable], return_counts=True)
+            usable &= np.isin(labels, names[sizes >= 2])
+            if len(set(labels[usable])) >= 2:
+                key = Key("report", name, 0, "groups")
+                found[case.name, name] = summarise(case.tally.take(usable), labels[usable], Accuracy(), key, 2000)
+    return found
+
+
+def by_group(found: dict[tuple[str, str], GroupSummary]) -> Figure:
+    """A dot a group with its interval; a view for each bank and way of grouping."""
+    rows, specs = [], {}
+    scale = {"domain": [0, 1], "nice": False}
+    x = {
+        "field": "share",
+        "type": "quantitative",
+        "scale": scale,
+        "axis": {"format": ".0%", "title": "accuracy of one candidate"},
+    }
+    tooltip = [
+        {"field": "group", "title": "group"},
+        {"field": "questions", "title": "questions"},
+        {"field": "share", "title": "accuracy", "format": ".1%", "type": "quantitative"},
+        {"field": "band", "title": "band"},
+    ]
+    banks = {bank for bank, _ in found}
+    for (bank, name), summary in found.items():
+        view = name if len(banks) == 1 else f"{bank}: {name}"
+        mine = _rows(view, summary)
+        rows += mine
+        drawn = mine if len(mine) <= MOST else [*mine[: MOST // 2], *mine[-MOST // 2 :]]
+        keep = {"and": [{"field": "by", "equal": view}, {"field": "group", "oneOf": [row["group"] for row in drawn]}]}
+        specs[view] = charts.dots(
+            x, "group", [row["group"] for row in drawn], tooltip=tooltip, keep=keep, colour=SERIES[0]
+        )
+    first = next(iter(specs))
+    mine = [row for row in rows if row["by"] == first]
+    return Figure(
+        name="groups",
+        title="Accuracy by group",
+        spec=specs[first],
+        rows=rows,
+        alt=(
+            f"{first}: from {mine[0]['group']} with {text.percent(mine[0]['share'])} down to {mine[-1]['group']} with "
+            f"{text.percent(mine[-1]['share'])}."
+        ),
+        note="Lines: 95 % interval over the questions of each group."
+        + (f" The {MOST} groups at the ends are drawn." if len(mine) > MOST else ""),
+        view=first if len(specs) > 1 else "",
+        views={name: spec for name, spec in specs.items() if name != first},
+        hidden=("said",),
+    )
+
+
+def _rows(view: str, summary: GroupSummary) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "by": view,
+            "group": name,
+            "questions": many,
+            "share": each.value,
+            "low": each.low,
+            "high": each.high,
+            "band": text.band(each),
+            "said": f"{text.percent(each.value)} ({many})",
+        }
+        for name, many, each in zip(summary.names, summary.questions, summary.values, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row["share"])
+
+
+def heterogeneity_table(found: dict[tuple[str, str], GroupSummary]) -> Table:
+    """Micro, macro, and how much groups differ."""
+    rows = [
+        {
+            "bank": bank,
+            "by": name,
+            "groups": len(each.names),
+            "micro": each.micro,
+            "macro": each.macro,
+            "spread": each.heterogeneity.spread,
+            "share": each.heterogeneity.share,
+            "p": each.heterogeneity.p,
+        }
+        for (bank, name), each in found.items()
+    ]
+    columns = (
+        Column("bank", "bank"),
+        Column("by", "grouped by"),
+        Column("groups", "groups", "count"),
+        Column("micro", "micro", "percent"),
+        Column("macro", "macro", "percent"),
+        Column("spread", "largest minus smallest", "percent"),
+        Column("share", "I²", "percent", "how much of the variance of the groups' values is between groups"),
+        Column("p", "p, Cochran's Q", "number"),
+    )
+    return Table(
+        "heterogeneity", "Do groups differ?", columns, rows, "In brackets: 95 % interval over questions within groups."
+    )

@@ -1,0 +1,255 @@
+"""What has to be known to believe a number: headroom, caps and missing answers, provenance, what was not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ramify.report import text
+from ramify.report.case import Case
+from ramify.report.theme import SERIES
+from ramify.report.values import Column, Figure, Part, Remark, Section, Table
+
+__all__ = ["bank_remarks", "card_section", "headroom", "headroom_section", "ledger_table", "trust_section"]
+
+CAPPED = 0.05  # from this share of capped candidates on, a warning
+FEW = 30  # questions below which an interval over them is rough
+
+
+def headroom_section(cases: Sequence[Case]) -> Section:
+    """How the questions divide: never solved, always solved, and those that a protocol can move."""
+    case = cases[0]
+    lead = (
+        f"Of {text.count(len(case.bank.questions), 'question')} {text.percent(case.never)} are never solved and "
+        f"{text.percent(case.always)} always: no rule changes those. What lies between is what a protocol can move."
+    )
+    return Section("headroom", "Headroom", lead, (headroom(cases),))
+
+
+def headroom(cases: Sequence[Case]) -> Figure:
+    """How many questions have how many right candidates."""
+    rows = [row for case in cases for row in _headroom_rows(case)]
+    colours = {"never solved": SERIES[1], "sometimes": SERIES[6], "always solved": SERIES[2]}
+    scale = {"domain": list(colours), "range": list(colours.values())}
+
+    def spec(case: Case) -> dict[str, Any]:
+        most = max(row["right"] for row in rows if row["bank"] == case.name)
+        ends = [{"calculate": "datum.right - 0.42", "as": "x0"}, {"calculate": "datum.right + 0.42", "as": "x1"}]
+        x = {
+            "field": "x0",
+            "type": "quantitative",
+            "scale": {"domain": [-0.6, most + 0.6], "nice": False, "zero": False},
+            "axis": {
+                "title": f"right candidates of {case.top}" if case.binary else "share right, in 20ths",
+                "format": "d",
+                "tickMinStep": 1,
+            },
+        }
+        y = {"field": "questions", "type": "quantitative", "axis": {"title": "questions", "tickMinStep": 1}}
+        tooltip = [
+            {"field": "right", "title": "right candidates"},
+            {"field": "questions", "title": "questions"},
+            {"field": "share", "title": "share of questions", "format": ".1%", "type": "quantitative"},
+        ]
+        bar = {
+            "mark": {"type": "bar", "tooltip": True},
+            "encoding": {
+                "x": x,
+                "x2": {"field": "x1"},
+                "y": y,
+                "color": {"field": "status", "type": "nominal", "scale": scale, "legend": None},
+                "tooltip": tooltip,
+            },
+        }
+        said = {
+            "transform": [
+                {"filter": {"field": "status", "oneOf": ["never solved", "always solved"]}},
+                {"filter": "datum.questions > 0"},
+            ],
+            "mark": {"type": "text", "dy": -8, "fontWeight": 600},
+            "encoding": {
+                "x": {**x, "field": "right"},
+                "y": y,
+                "text": {"field": "said", "type": "nominal"},
+            },
+        }
+        keep = [{"filter": {"field": "bank", "equal": case.name}}] if len(cases) > 1 else []
+        return {"height": 220, "transform": [*keep, *ends], "layer": [bar, said]}
+
+    case = cases[0]
+    return Figure(
+        name="headroom",
+        title="Questions by how many of their candidates are right",
+        spec=spec(case),
+        rows=rows,
+        alt=(
+            f"{case.name}: {text.percent(case.never)} of questions are never solved, {text.percent(case.always)} "
+            f"always, {text.percent(1 - case.never - case.always)} sometimes."
+        ),
+        note="A count of this very bank: another draw of candidates would move questions near the ends.",
+        view=case.name if len(cases) > 1 else "",
+        views={each.name: spec(each) for each in cases[1:]},
+        hidden=("said",),
+    )
+
+
+def _headroom_rows(case: Case) -> list[dict[str, Any]]:
+    """A row for each number of right candidates. Unequal numbers of candidates are scaled to the most usual one."""
+    solved = case.solved[~np.isnan(case.solved)]
+    top = case.top if case.binary else 20
+    place = np.clip(np.round(solved * top), np.where(solved > 0, 1, 0), np.where(solved < 1, top - 1, top)).astype(int)
+    counts = np.bincount(place, minlength=top + 1)
+
+    def status(right: int) -> str:
+        return "never solved" if right == 0 else "always solved" if right == top else "sometimes"
+
+    return [
+        {
+            "bank": case.name,
+            "right": right,
+            "questions": int(many),
+            "share": many / len(solved),
+            "status": status(right),
+            "said": f"{status(right).split()[0]} {text.percent(many / len(solved))}",
+        }
+        for right, many in enumerate(counts)
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------- card
+
+
+def card_section(card: Mapping[str, str], parts: Sequence[Part] = ()) -> Section:
+    """The protocol card: what was done, in the text forms that would do it again."""
+    rows = [{"what": what, "how": how} for what, how in card.items()]
+    table = Table("card", "Protocol card", (Column("what", "what"), Column("how", "how", "code")), rows)
+    lead = "What was done, in the text forms that would do it again. Two results are comparable where these agree."
+    return Section("protocol", "Protocol", lead, (table, *parts))
+
+
+def bank_card(case: Case) -> dict[str, str]:
+    """What a bank says of itself."""
+    bank = case.bank
+    card = {
+        "questions": f"{bank.shape[0]:,}",
+        "candidates": f"{int(bank.drawn.sum()):,} drawn, {_range(bank.drawn.sum(axis=1))} a question",
+    }
+    for proposal in bank.proposals:
+        said = {
+            "model": proposal.model,
+            "protocol": proposal.protocol,
+            "prompt interface": proposal.interface,
+            "run": proposal.run,
+            "alternatives recorded": f"{proposal.top}, {proposal.stage}" if proposal.top else "",
+        }
+        for what, how in said.items():
+            if how:
+                card[what] = f"{card[what]}; {how}" if what in card and card[what] != how else how
+    card["kind of candidates"] = bank.kind + (f", taken as independent: {bank.assumed}" if bank.assumed else "")
+    card["grader"] = " ".join(filter(None, (case.outcomes.description, case.outcomes.version))) or "not named"
+    for name, layer in bank.layers.items():
+        card[f"score {name}"] = (
+            f"{layer.description or 'not described'} ({layer.role}){f', {layer.version}' if layer.version else ''}"
+        )
+    return card
+
+
+def _range(counts: Any) -> str:
+    low, high = int(counts.min()), int(counts.max())
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def bank_remarks(case: Case) -> list[Remark]:
+    """What a reader must know of this bank before any number of it."""
+    name, bank, shares = case.name, case.bank, case.shares
+    interfaces = sorted({proposal.interface for proposal in bank.proposals})
+    capped, ungraded = text.percent(shares["capped"]), text.percent(shares["ungraded"])
+    stopped = f"{name}: sampling stopped by what the candidates showed, so shares of this bank are biased."
+    dependent = f"{name}: candidates are {bank.kind}, not independent draws; its numbers describe this bank alone."
+    found = [
+        (bank.kind == "stopped", Remark(stopped, "warning")),
+        (bank.kind not in ("stopped", "iid"), Remark(dependent)),
+        (len(interfaces) > 1, Remark(f"{name} mixes prompt interfaces: {text.listed(interfaces)}.", "warning")),
+        (
+            shares["ungraded"] > 0,
+            Remark(f"{name}: {ungraded} of candidates have no grade. They are left out, not wrong."),
+        ),
+        (
+            shares["capped"] > CAPPED,
+            Remark(
+                f"{name}: {capped} of candidates hit the length cap; accuracy cannot be told from the cap.", "warning"
+            ),
+        ),
+        (len(bank.questions) < FEW, Remark(f"{name}: intervals over {len(bank.questions)} questions are rough.")),
+    ]
+    return [remark for applies, remark in found if applies]
+
+
+# -------------------------------------------------------------------------------------------------------------- ledger
+
+
+def ledger_table(cases: Sequence[Case]) -> Table:
+    """What the candidates and their scores cost, where the bank says it."""
+    rows: list[dict[str, Any]] = []
+    for case in cases:
+        length, drawn = case.bank.length, case.bank.drawn
+        known = drawn & (length >= 0) if length is not None else np.zeros(drawn.shape, bool)
+        rows.append(
+            {
+                "bank": case.name,
+                "stage": "generate",
+                "total": float(length[known].sum()) if length is not None and known.any() else np.nan,
+                "each": float(length[known].sum()) / drawn.shape[0] if length is not None and known.any() else np.nan,
+                "unit": "completion tokens",
+                "beside": f"{text.count(int((drawn & ~known).sum()), 'candidate')} of unknown length"
+                if (drawn & ~known).any()
+                else "",
+            }
+        )
+        for name, layer in case.bank.layers.items():
+            cost = None if layer.cost is None else np.where(drawn, layer.cost, 0.0)
+            rows.append(
+                {
+                    "bank": case.name,
+                    "stage": f"signal: {name}",
+                    "total": np.nan if cost is None else float(np.nansum(cost)),
+                    "each": np.nan if cost is None else float(np.nansum(cost)) / drawn.shape[0],
+                    "unit": "as the score counts",
+                    "beside": "not recorded" if cost is None else "",
+                }
+            )
+    columns = (
+        Column("bank", "bank"),
+        Column("stage", "stage"),
+        Column("total", "in all", "number"),
+        Column("each", "a question", "number"),
+        Column("unit", "unit"),
+        Column("beside", "remark"),
+    )
+    return Table(
+        "ledger",
+        "Cost ledger",
+        columns,
+        rows,
+        "Prompt tokens are in no row. A dash is a cost that was not recorded, not one of zero.",
+    )
+
+
+def trust_section(cases: Sequence[Case], reproduced: Mapping[str, str], parts: Sequence[Part] = ()) -> Section:
+    """The ledger, whether anything was run again, and what the intervals on this page cover."""
+    statuses = [
+        {
+            "bank": case.name,
+            "status": reproduced.get(case.name, "not checked: nothing on this page was run a second time"),
+        }
+        for case in cases
+    ]
+    table = Table("reproduced", "Reproducibility", (Column("bank", "bank"), Column("status", "status")), statuses)
+    words = Remark(
+        f"{text.covered(('questions',))} A band over replays is the spread of a simulation, and an interquartile "
+        "range the spread of configurations: neither is a confidence interval, and both are named where they are drawn."
+    )
+    lead = "What everything cost, whether it was run again, and what the intervals on this page are about."
+    return Section("trust", "Cost and trust", lead, (ledger_table(cases), *parts, table, words))

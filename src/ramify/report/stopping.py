@@ -1,0 +1,197 @@
+"""Stopping early: how many candidates a stop would have looked at, and what would have been submitted then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ramify.decide import Plurality
+from ramify.metrics.stopping import Stop, StopReplay, replay_stop
+from ramify.report import charts, text
+from ramify.report.case import Case, over
+from ramify.report.theme import LABELS, SERIES
+from ramify.report.values import Column, Figure, Remark, Section, Table
+from ramify.stop import AdaptiveConsistency, Esc
+
+__all__ = ["STOPS", "stopping_section", "trade_off"]
+
+# Two families, each from eager to patient.
+STOPS: Mapping[str, Mapping[str, Stop]] = {
+    "Adaptive-Consistency": {f"{level:g}": AdaptiveConsistency(level) for level in (0.7, 0.8, 0.9, 0.95, 0.99)},
+    "ESC": {f"windows of {size}": Esc(size) for size in (2, 3, 4, 5)},
+}
+FIXED = "plurality at fixed k"
+REPLAYS = 50
+
+
+def stopping_section(cases: Sequence[Case]) -> Section | None:
+    """The trade-off on each bank; None where a bank is too small for any stop to have a choice."""
+    able = [case for case in cases if case.top >= 4]
+    if not able:
+        return None
+    replayed = {case.name: _replayed(case) for case in able}
+    lead = (
+        "Stops replayed on the stored candidates: each point is one stop, at the number of candidates it looked at on "
+        "average. Points above the line of fixed budgets spend the same candidates better."
+    )
+    remark = Remark(
+        "Retrospective: every candidate had been drawn and paid for. A replay shows what a stop would have decided; "
+        "savings are claimed by end-to-end runs alone."
+    )
+    return Section("stopping", "Stopping", lead, (trade_off(able, replayed), stop_table(able, replayed), remark))
+
+
+def _replayed(case: Case) -> dict[tuple[str, str], StopReplay]:
+    """(family, setting) -> the replay, for every stop that fits the bank."""
+    return {
+        (family, setting): replay_stop(stop, Plurality(), case.bank, case.outcomes, replicates=REPLAYS)
+        for family, stops in STOPS.items()
+        for setting, stop in stops.items()
+        if getattr(stop, "window", 0) <= case.top // 2
+    }
+
+
+def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, str], StopReplay]]) -> Figure:
+    """Accuracy at the stop against the candidates looked at, over plurality at fixed budgets."""
+    rows = [row for case in cases for row in (*_fixed_rows(case), *_stop_rows(case, replayed[case.name]))]
+    colours = {"Adaptive-Consistency": SERIES[1], "ESC": SERIES[2]}
+    y = {"field": "share", **charts.share_axis("accuracy")}
+    tooltip = [
+        {"field": "family", "title": "stop"},
+        {"field": "setting", "title": "setting"},
+        {"field": "samples", "title": "candidates", "format": ".3~r", "type": "quantitative"},
+        {"field": "share", "title": "accuracy", "format": ".1%", "type": "quantitative"},
+        {"field": "same", "title": "same answer as all", "format": ".1%", "type": "quantitative"},
+        {"field": "band", "title": "band"},
+    ]
+    specs = {}
+    for case in cases:
+        x = {"field": "samples", **charts.amount_axis("candidates looked at a question, excludes run-ahead", False)}
+        fixed = {"field": "family", "equal": FIXED}
+        under: list[dict[str, Any]] = [
+            {
+                "transform": [{"filter": fixed}],
+                "mark": {"type": "line", "color": SERIES[0]},
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "transform": [{"filter": fixed}],
+                "mark": {"type": "point", "filled": True, "size": 36, "color": SERIES[0], "opacity": 1},
+                "encoding": {"x": x, "y": y, "tooltip": tooltip},
+            },
+            {
+                "transform": [{"filter": "isValid(datum.label)"}],
+                "mark": {"type": "text", "align": "right", "dy": 16, "fontWeight": 600, "color": LABELS[0]},
+                "encoding": {"x": x, "y": y, "text": {"field": "label", "type": "nominal"}},
+            },
+            *(_name(family, colour, x, y) for family, colour in zip(colours, (LABELS[1], LABELS[2]), strict=True)),
+        ]
+        keep = {"field": "bank", "equal": case.name} if len(cases) > 1 else None
+        specs[case.name] = charts.points(
+            x, y, colours=colours, series="family", tooltip=tooltip, under=under, keep=keep, only={"not": fixed}
+        )
+    case = cases[0]
+    last = [row for row in rows if row["bank"] == case.name and row["family"] == "Adaptive-Consistency"]
+    return Figure(
+        name="stopping",
+        title="Accuracy against candidates looked at",
+        spec=specs[case.name],
+        rows=rows,
+        alt=(
+            f"{case.name}: Adaptive-Consistency at {last[-1]['setting']} looks at {last[-1]['samples']:.1f} of "
+            f"{case.top} candidates on average and reaches {text.percent(last[-1]['share'])}; plurality of all "
+            f"{case.top} reaches {text.percent(case.rules['plurality'].mean[-1])}."
+        ),
+        note=f"Lines: {text.band(case.accuracy)}, after averaging {REPLAYS} replays a question. Retrospective.",
+        view=case.name if len(cases) > 1 else "",
+        views={name: spec for name, spec in specs.items() if name != case.name},
+        hidden=("label", "title"),
+    )
+
+
+def _name(family: str, colour: str, x: Mapping[str, Any], y: Mapping[str, Any]) -> dict[str, Any]:
+    """The name of a family of stops beside its most patient member."""
+    return {
+        "transform": [{"filter": {"field": "title", "equal": family}}],
+        "mark": {"type": "text", "align": "left", "dx": 9, "fontWeight": 600, "color": colour, "baseline": "middle"},
+        "encoding": {"x": dict(x), "y": dict(y), "text": {"field": "title", "type": "nominal"}},
+    }
+
+
+def _fixed_rows(case: Case) -> list[dict[str, Any]]:
+    curve = case.rules["plurality"]
+    rows = [
+        {
+            "bank": case.name,
+            "family": FIXED,
+            "setting": f"k = {k}",
+            "samples": float(k),
+            "share": found.value,
+            "low": found.low,
+            "high": found.high,
+            "same": None,
+            "band": text.band(found),
+        }
+        for k, found in zip(case.budgets, case.intervals(curve), strict=True)
+    ]
+    rows[-1]["label"] = FIXED
+    return rows
+
+
+def _stop_rows(case: Case, replayed: Mapping[tuple[str, str], StopReplay]) -> list[dict[str, Any]]:
+    rows = []
+    for (family, setting), found in replayed.items():
+        (estimate,) = over(found.values[:, None])
+        rows.append(
+            {
+                "bank": case.name,
+                "family": family,
+                "setting": setting,
+                "samples": float(found.samples.mean()),
+                "share": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "same": float(found.same.mean()),
+                "band": text.band(estimate),
+            }
+        )
+    for family in STOPS:
+        last = [row for row in rows if row["family"] == family]
+        if last:
+            last[-1]["title"] = family
+    return rows
+
+
+def stop_table(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, str], StopReplay]]) -> Table:
+    """Every stop: candidates, accuracy, agreement with the whole bank, how often nothing was submitted."""
+    columns = (
+        *([Column("bank", "bank")] if len(cases) > 1 else []),
+        Column("family", "stop"),
+        Column("setting", "setting"),
+        Column("samples", "mean candidates", "number"),
+        Column("share", "accuracy", "percent"),
+        Column("same", "same answer as all", "percent"),
+        Column("stopped", "stopped by itself", "percent"),
+        Column("invalid", "nothing submitted", "percent"),
+        Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
+    )
+    rows = []
+    for case in cases:
+        for (family, setting), found in replayed[case.name].items():
+            (estimate,) = over(found.values[:, None])
+            rows.append(
+                {
+                    "bank": case.name,
+                    "family": family,
+                    "setting": setting,
+                    "samples": float(found.samples.mean()),
+                    "share": estimate,
+                    "same": float(found.same.mean()),
+                    "stopped": float(found.stopped.mean()),
+                    "invalid": float(found.invalid.mean()),
+                    "tokens": case.shares["tokens"],
+                }
+            )
+    return Table(
+        "stops", "Stops, replayed", columns, rows, f"In brackets: {text.band(cases[0].accuracy)}. Retrospective."
+    )

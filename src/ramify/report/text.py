@@ -1,0 +1,140 @@
+"""Text for people: what a model wrote made visible and harmless, and numbers as a report says them."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from ramify.metrics.estimate import Estimate
+
+__all__ = ["COVERS", "band", "count", "covered", "estimate", "listed", "number", "percent", "points", "shown", "slug"]
+
+# What an interval is about, in words. An interval over questions says nothing about new draws, and the reverse.
+COVERS = {
+    "questions": "which questions were asked",
+    "draws": "which candidates were drawn",
+    "judge": "what the judge said",
+    "reruns": "running the protocol again",
+    "replays": "the simulation itself",
+}
+
+
+def shown(text: object) -> str:
+    """The text with every control and direction character as a visible symbol; lines and tabs stay.
+
+    Escaping for HTML is the template's work and is not done here. A lone surrogate, which no file could hold, is
+    shown too.
+
+    >>> shown("a\\x1b[31mb\\u202ec")
+    'a␛[31mb⟨U+202E⟩c'
+    """
+    return ODD.sub(_visible, str(text))
+
+
+ODD = re.compile(r"[^\x20-\x7e\n\t]")  # most text is ASCII, and is passed over at once
+
+
+def _visible(found: re.Match[str]) -> str:
+    char = found[0]
+    code = ord(char)
+    if char.isprintable():
+        return char
+    if code < 0x20 or code == 0x7F:
+        return chr(0x2421 if code == 0x7F else 0x2400 + code)
+    return f"⟨U+{code:04X}⟩" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") else char
+
+
+def slug(name: str) -> str:
+    """A name that may be an identifier of HTML or a file.
+
+    >>> slug("Pass@k, by field")
+    'pass-k-by-field'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "part"
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.4567), percent(float("nan"))
+    ('45.7 %', '–')
+    """
+    return "–" if math.isnan(value) else f"{100 * value:.{digits}f} %"
+
+
+def points(value: float) -> str:
+    """A difference of shares, in percentage points.
+
+    >>> points(-0.0312)
+    '−3.1 points'
+    """
+    return "–" if math.isnan(value) else f"{100 * value:.1f} points".replace("-", "−")
+
+
+def number(value: float) -> str:
+    """A quantity in at most four significant digits, thousands separated.
+
+    >>> number(12345.6), number(0.125), number(3.0), number(float("nan"))
+    ('12,346', '0.125', '3', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def count(many: int, what: str) -> str:
+    """
+    >>> count(1, "question"), count(1200, "question")
+    ('1 question', '1,200 questions')
+    """
+    return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], most=2)
+    ('a, b and c', 'a, b and 1 more')
+    """
+    kept = list(names[:most]) + ([f"{len(names) - most} more"] if len(names) > most else [])
+    return kept[0] if len(kept) == 1 else ", ".join(kept[:-1]) + " and " + kept[-1] if kept else "none"
+
+
+def estimate(found: Estimate) -> str:
+    """A share with its interval.
+
+    >>> estimate(Estimate(0.5, 0.4123, 0.6, 0.95, ("questions",)))
+    '50.0 % [41.2, 60.0]'
+    """
+    if not found.covers or math.isnan(found.value):
+        return percent(found.value)
+    return f"{percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+
+
+def band(found: Estimate) -> str:
+    """What an interval is: its level and which randomness it is over. A replay band is never called an interval.
+
+    >>> band(Estimate(0.5, 0.4, 0.6, 0.95, ("questions",))), band(Estimate(0.5, 0.4, 0.6, 0.95, ("replays",)))
+    ('95 % interval over questions', 'central 95 % of replays')
+    >>> band(Estimate.descriptive(0.5))
+    'no interval: describes this bank'
+    """
+    if not found.covers:
+        return "no interval: describes this bank"
+    if found.covers == ("replays",):
+        return f"central {100 * found.level:g} % of replays"
+    return f"{100 * found.level:g} % interval over {' and '.join(found.covers)}"
+
+
+def covered(covers: Sequence[str]) -> str:
+    """A sentence on what an interval covers and what it leaves out.
+
+    >>> covered(("questions",))
+    'The intervals cover which questions were asked. They do not cover which candidates were drawn.'
+    """
+    left = [COVERS[name] for name in ("questions", "draws") if name not in covers]
+    said = f"The intervals cover {listed([COVERS[name] for name in covers])}."
+    return f"{said} They do not cover {listed(left)}." if left else said

@@ -1,0 +1,184 @@
+"""What a score is worth: whom it ranks above whom, how right its bins are, and what choosing by it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ramify.metrics.diagnostics import Reliability, over_optimisation, reliability, roc_auc
+from ramify.report import charts, text
+from ramify.report.case import Case
+from ramify.report.theme import SERIES
+from ramify.report.values import Column, Figure, Remark, Section, Table
+
+__all__ = ["bins", "choosing", "score_table", "verifier_section"]
+
+BINS = 10
+
+
+def verifier_section(cases: Sequence[Case]) -> Section | None:
+    """Diagnostics of every score of every bank; None where there is none, or nothing to tell apart."""
+    scored = [(case, name) for case in cases for name in case.layers if _usable(case, name)]
+    if not scored:
+        return None
+    lead = (
+        "A score helps a rule only where it ranks right candidates above wrong ones of the same question; a pooled AUC "
+        "also rewards knowing which questions are easy."
+    )
+    remark = Remark("Bins describe this bank and are no calibration: a bare score may not be read as a probability.")
+    parts = (bins(scored), choosing(scored), score_table(scored), remark)
+    return Section("verifier", "Scores and verifiers", lead, parts, wide=True)
+
+
+def _usable(case: Case, name: str) -> bool:
+    values = case.layers[name].values[case.bank.drawn]
+    known = values[~np.isnan(values)]
+    return case.binary and bool(np.isfinite(known).all()) and len(np.unique(known)) > 1
+
+
+def _name(case: Case, name: str, scored: Sequence[tuple[Case, str]]) -> str:
+    return name if len({each.name for each, _ in scored}) == 1 else f"{case.name}: {name}"
+
+
+def bins(scored: Sequence[tuple[Case, str]]) -> Figure:
+    """The share of right candidates in equal-count bins of a score."""
+    rows, specs = [], {}
+    y = {"field": "share", **charts.share_axis("right in the bin")}
+    tooltip = [
+        {"field": "score", "title": "mean score", "format": ".4~r", "type": "quantitative"},
+        {"field": "share", "title": "right", "format": ".1%", "type": "quantitative"},
+        {"field": "candidates", "title": "candidates"},
+    ]
+    for case, name in scored:
+        found, view = reliability(case.layers[name].values, case.grades, BINS), _name(case, name, scored)
+        rows += _bin_rows(view, found)
+        axis = {"title": f"{name}, mean of the bin", "tickCount": 6}
+        x = {"field": "score", "type": "quantitative", "scale": {"zero": False, "nice": True}, "axis": axis}
+        keep = {"field": "score of", "equal": view}
+        line = {"mark": {"type": "line", "color": SERIES[0], "opacity": 0.35}, "encoding": {"x": x, "y": y}}
+        specs[view] = charts.points(
+            x, y, colours={view: SERIES[0]}, series="score of", tooltip=tooltip, under=[line], keep=keep
+        )
+    first = next(iter(specs))
+    mine = [row for row in rows if row["score of"] == first]
+    return Figure(
+        name="bins",
+        title="Right candidates by score",
+        spec=specs[first],
+        rows=rows,
+        alt=(
+            f"{first}: the share of right candidates goes from {text.percent(mine[0]['share'])} in the lowest of "
+            f"{len(mine)} bins to {text.percent(mine[-1]['share'])} in the highest."
+        ),
+        note="Equal-count bins; lines are one binomial standard error either way, as if candidates were independent.",
+        view=first if len(specs) > 1 else "",
+        views={name: spec for name, spec in specs.items() if name != first},
+    )
+
+
+def _bin_rows(view: str, found: Reliability) -> list[dict[str, Any]]:
+    error = np.sqrt(found.share * (1 - found.share) / found.count)
+    return [
+        {
+            "score of": view,
+            "score": found.score[i],
+            "share": share,
+            "low": max(0.0, share - error[i]),
+            "high": min(1.0, share + error[i]),
+            "candidates": int(found.count[i]),
+            "from": found.low[i],
+            "to": found.high[i],
+        }
+        for i, share in enumerate(found.share)
+    ]
+
+
+def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
+    """Choosing by a score among k: how right the chosen is, and how often a wrong one is accepted."""
+    rows, specs = [], {}
+    colours = {"right": SERIES[0], "false positive": SERIES[1], "false positive in reach": SERIES[6]}
+    y = {"field": "share", **charts.share_axis("share of questions")}
+    tooltip = [
+        {"field": "what", "title": "the chosen is"},
+        {"field": "k", "title": "candidates k"},
+        {"field": "share", "title": "share", "format": ".1%", "type": "quantitative"},
+        {"field": "score", "title": "its mean score", "format": ".4~r", "type": "quantitative"},
+    ]
+    for case, name in scored:
+        view = _name(case, name, scored)
+        found = over_optimisation(case.candidates, name, case.grades, budgets=case.budgets)
+        tables = {
+            "right": found.grade,
+            "false positive": found.false_positive,
+            "false positive in reach": found.exposed,
+        }
+        mine = [
+            {
+                "score of": view,
+                "what": what,
+                "k": k,
+                "share": values[i],
+                "score": found.score[i],
+                "low": None,
+                "high": None,
+            }
+            for what, values in tables.items()
+            for i, k in enumerate(case.budgets)
+        ]
+        rows += charts.labelled(mine, "what", "k", "share", gap=0.07)
+        x = {"field": "k", **charts.amount_axis("candidates k", True, case.budgets)}
+        keep = {"field": "score of", "equal": view}
+        dashed = ["false positive in reach"]
+        specs[view] = charts.curves(colours, x, y, series="what", tooltip=tooltip, keep=keep, dashed=dashed)
+    first = next(iter(specs))
+    mine = [row for row in rows if row["score of"] == first and row["what"] == "right"]
+    return Figure(
+        name="choosing",
+        title="Choosing by the score among k",
+        spec=specs[first],
+        rows=[{key: value for key, value in row.items() if key not in ("low", "high")} for row in rows],
+        alt=(
+            f"{first}: the chosen candidate is right for {text.percent(mine[0]['share'])} of questions at "
+            f"k = {mine[0]['k']} and for {text.percent(mine[-1]['share'])} at k = {mine[-1]['k']}."
+        ),
+        note=(
+            "Exact, over questions where something is always chosen; no interval. A false positive is wrong and scores "
+            "at least the median. Over-optimisation is a rising score of the chosen (in the data) while it gets less "
+            "often right."
+        ),
+        view=first if len(specs) > 1 else "",
+        views={name: spec for name, spec in specs.items() if name != first},
+        hidden=("label", "label_y"),
+    )
+
+
+def score_table(scored: Sequence[tuple[Case, str]]) -> Table:
+    """AUC pooled and within questions, beside what was left out."""
+    rows: list[dict[str, Any]] = []
+    for case, name in scored:
+        drawn = case.bank.drawn
+        score = np.where(drawn, case.layers[name].values, np.nan)
+        found = roc_auc(score, case.grades)
+        rows.append(
+            {
+                "score": _name(case, name, scored),
+                "role": "deployable" if case.layers[name].role == "deployable" else "diagnostic: has seen references",
+                "within": found.within,
+                "questions": found.questions,
+                "pooled": found.pooled,
+                "left": found.left_out - int((~drawn).sum()),
+            }
+        )
+    columns = (
+        Column("score", "score"),
+        Column("role", "role"),
+        Column("within", "AUC within questions", "number", "what choosing among candidates of one question lives on"),
+        Column("questions", "questions with both", "count", "questions that have right and wrong candidates"),
+        Column("pooled", "AUC pooled", "number", "any right candidate against any wrong one"),
+        Column("left", "left out", "count", "candidates without a score or a grade"),
+    )
+    return Table(
+        "scores", "Ranking by score", columns, rows, "Descriptive of this bank: no interval. One half is chance."
+    )
