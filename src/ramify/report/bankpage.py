@@ -75,7 +75,8 @@ def finding_of(case: Case) -> str:
     ]
     if top > 1:
         said.append(
-            f"Among {top} candidates there is a right one for {text.percent(ceiling.value)}; {rule} submits one for "
+            f"Among {top} candidates there is a right one for {text.percent(ceiling.value)}; {rule}"
+            f"{f', the best of {len(case.rules)} rules here,' if len(case.rules) > 1 else ''} submits one for "
             f"{text.percent(taken.value)}, {_change(taken.value - case.accuracy.value)}."
         )
         said.append(_reading(float(left), ceiling.value - case.accuracy.value, rule))

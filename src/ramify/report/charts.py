@@ -12,7 +12,7 @@ from typing import Any
 
 from ramify.report.theme import INK, LABELS, MUTED, PAPER, SERIES, label_of
 
-__all__ = ["curves", "dots", "gap_area", "labelled", "points", "share_axis", "spread", "triangle"]
+__all__ = ["curves", "dots", "gap_area", "labelled", "points", "share_axis", "short", "spread", "triangle"]
 
 Rows = Sequence[Mapping[str, Any]]
 PERCENT = ".0%"
@@ -55,6 +55,15 @@ def spread(wanted: Sequence[float], gap: float, low: float = 0.0, high: float = 
     return places
 
 
+def short(name: str) -> str:
+    """A name as it fits beside a line.
+
+    >>> short("best of N by verifier"), short("best of N by compass (reference-assisted)")
+    ('BoN verifier', 'BoN compass (ref.)')
+    """
+    return name.replace("best of N by ", "BoN ").replace("(reference-assisted)", "(ref.)").replace(" (ceiling)", "")
+
+
 def labelled(rows: Rows, series: str, x: str, y: str, gap: float = 0.055) -> list[dict[str, Any]]:
     """The rows, the last of each series with ``label`` and its place ``label_y``, so that labels do not collide."""
     last: dict[str, int] = {}
@@ -65,7 +74,8 @@ def labelled(rows: Rows, series: str, x: str, y: str, gap: float = 0.055) -> lis
             last[row[series]] = i
     places = dict(zip(last.values(), spread([rows[i][y] for i in last.values()], gap), strict=True))
     return [
-        {**row, **({"label": row[series], "label_y": places[i]} if i in places else {})} for i, row in enumerate(rows)
+        {**row, **({"label": short(row[series]), "label_y": places[i]} if i in places else {})}
+        for i, row in enumerate(rows)
     ]
 
 
@@ -144,7 +154,7 @@ def dots(
         "type": "nominal",
         "sort": list(order),
         "title": None,
-        "axis": {"labelLimit": 190, "grid": True, "labelColor": INK},
+        "axis": {"labelLimit": 220, "grid": True, "labelColor": INK},
     }
     fill = (
         {"condition": {"test": _any_of(name, hollow), "value": PAPER}, "value": colour} if hollow else {"value": colour}
@@ -201,7 +211,15 @@ def triangle(size: int, *, keep: Mapping[str, Any] | None = None, step: int = 1)
                 "field": "share",
                 "type": "quantitative",
                 "scale": {"scheme": "viridis", "domain": [0, 1]},
-                "legend": {"title": "share of questions", "format": PERCENT, "orient": "top", "gradientLength": 160},
+                "legend": {
+                    "title": "share of questions",
+                    "format": PERCENT,
+                    "orient": "none",  # in the corner that the triangle leaves free
+                    "direction": "horizontal",
+                    "legendX": 12,
+                    "legendY": 8,
+                    "gradientLength": 110,
+                },
             },
             "tooltip": tooltip,
         },
@@ -240,10 +258,10 @@ def gap_area(
         {"field": "gap", "title": "gap", "format": ".1%", "type": "quantitative"},
     ]
 
-    def end(field: str, words: str, colour: str, dy: int) -> dict[str, Any]:
+    def end(field: str, words: str, colour: str) -> dict[str, Any]:
         return {
-            "transform": [{"filter": "isValid(datum.last)"}],
-            "mark": {"type": "text", "align": "left", "dx": 8, "dy": dy, "fontWeight": 600, "color": colour},
+            "transform": [{"filter": f"isValid(datum.{words})"}],
+            "mark": {"type": "text", "align": "left", "dx": 8, "fontWeight": 600, "color": colour, "limit": 150},
             "encoding": {
                 "x": dict(x),
                 "y": {**y, "field": field},
@@ -264,10 +282,10 @@ def gap_area(
     }
     middle = {
         "transform": [
-            {"filter": "isValid(datum.last)"},
+            {"filter": "isValid(datum.gap_said)"},
             {"calculate": "(datum.available + datum.taken) / 2", "as": "mid"},
         ],
-        "mark": {"type": "text", "align": "right", "dx": -8, "color": LABELS[1], "fontWeight": 600},
+        "mark": {"type": "text", "align": "left", "dx": 8, "color": LABELS[1], "fontWeight": 600},
         "encoding": {
             "x": dict(x),
             "y": {**y, "field": "mid"},
@@ -278,8 +296,8 @@ def gap_area(
         shade,
         line("available", SERIES[6], [5, 4]),
         line("taken", SERIES[0], [1, 0]),
-        end("available", "available_said", LABELS[6], -4),
-        end("taken", "taken_said", LABELS[0], 4),
+        end("available_y", "available_said", LABELS[6]),
+        end("taken_y", "taken_said", LABELS[0]),
         middle,
     ]
     spec: dict[str, Any] = {"height": height, "layer": layers}

@@ -57,7 +57,7 @@ def by_group(found: dict[tuple[str, str], GroupSummary]) -> Figure:
         "field": "share",
         "type": "quantitative",
         "scale": scale,
-        "axis": {"format": ".0%", "title": "accuracy of one candidate"},
+        "axis": {"format": ".0%", "title": "accuracy of one candidate", "tickCount": 5},
     }
     tooltip = [
         {"field": "group", "title": "group"},

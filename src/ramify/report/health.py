@@ -9,7 +9,7 @@ import numpy as np
 
 from ramify.report import text
 from ramify.report.case import Case
-from ramify.report.theme import SERIES
+from ramify.report.theme import LABELS, SERIES
 from ramify.report.values import Column, Figure, Part, Remark, Section, Table
 
 __all__ = ["bank_remarks", "card_section", "headroom", "headroom_section", "ledger_table", "trust_section"]
@@ -54,29 +54,19 @@ def headroom(cases: Sequence[Case]) -> Figure:
             {"field": "share", "title": "share of questions", "format": ".1%", "type": "quantitative"},
         ]
         bar = {
-            "mark": {"type": "bar", "tooltip": True},
+            "mark": {"type": "rect"},
             "encoding": {
                 "x": x,
                 "x2": {"field": "x1"},
                 "y": y,
+                "y2": {"datum": 0},
                 "color": {"field": "status", "type": "nominal", "scale": scale, "legend": None},
                 "tooltip": tooltip,
             },
         }
-        said = {
-            "transform": [
-                {"filter": {"field": "status", "oneOf": ["never solved", "always solved"]}},
-                {"filter": "datum.questions > 0"},
-            ],
-            "mark": {"type": "text", "dy": -8, "fontWeight": 600},
-            "encoding": {
-                "x": {**x, "field": "right"},
-                "y": y,
-                "text": {"field": "said", "type": "nominal"},
-            },
-        }
         keep = [{"filter": {"field": "bank", "equal": case.name}}] if len(cases) > 1 else []
-        return {"height": 220, "transform": [*keep, *ends], "layer": [bar, said]}
+        ends_said = [_end(x, y, 0, "left", LABELS[1]), _end(x, y, most, "right", LABELS[2])]
+        return {"height": 220, "transform": [*keep, *ends], "layer": [bar, *ends_said]}
 
     case = cases[0]
     return Figure(
@@ -93,6 +83,19 @@ def headroom(cases: Sequence[Case]) -> Figure:
         views={each.name: spec(each) for each in cases[1:]},
         hidden=("said",),
     )
+
+
+def _end(x: Mapping[str, Any], y: Mapping[str, Any], right: int, align: str, colour: str) -> dict[str, Any]:
+    """What is said above the first and the last bar, from its outer edge inwards."""
+    return {
+        "transform": [{"filter": f"datum.right == {right} && datum.questions > 0"}],
+        "mark": {"type": "text", "dy": -9, "fontWeight": 600, "align": align, "color": colour},
+        "encoding": {
+            "x": {**x, "field": "x0" if align == "left" else "x1"},
+            "y": dict(y),
+            "text": {"field": "said", "type": "nominal"},
+        },
+    }
 
 
 def _headroom_rows(case: Case) -> list[dict[str, Any]]:

@@ -70,8 +70,8 @@ def scaling(cases: Sequence[Case]) -> Figure:
             f"to {text.percent(case.rules[rule].mean[-1])}, under a ceiling of {text.percent(case.ceiling.mean[-1])}."
         ),
         note=(
-            f"Bands: {text.band(case.accuracy)}. Dashed lines have seen the references: they are diagnostics and "
-            f"cannot be deployed. {_excluded(case)}"
+            f"Bands: {text.band(case.accuracy)}. BoN: best of N by a score. Dashed lines have seen the references: "
+            f"they are diagnostics and cannot be deployed. {_excluded(case)}"
         ),
         view=first,
         views={name: spec for name, spec in specs.items() if name != first},
@@ -229,7 +229,7 @@ def gap_figure(cases: Sequence[Case]) -> Figure:
         ),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
-        hidden=("available_said", "taken_said", "gap_said", "last"),
+        hidden=("available_said", "taken_said", "gap_said", "available_y", "taken_y"),
     )
 
 
@@ -251,13 +251,14 @@ def _gap_rows(case: Case, rule: str) -> list[dict[str, Any]]:
             "band": text.band(estimates[i]),
         }
         if i == len(case.budgets) - 1:
-            close = above[i] - below[i] < 0.09
-            said = {
+            low, high = charts.spread([below[i], above[i]], 0.06)
+            row |= {
                 "available_said": "available",
-                "taken_said": rule,
-                "gap_said": None if close else text.points(above[i] - below[i]),
+                "available_y": high,
+                "taken_said": charts.short(rule),
+                "taken_y": low,
             }
-            row |= {**said, "last": 1}
+            row["gap_said"] = text.points(above[i] - below[i]) if above[i] - below[i] > 0.12 else None
         rows.append(row)
     return rows
 

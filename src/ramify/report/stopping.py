@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ramify.decide import Plurality
 from ramify.metrics.stopping import Stop, StopReplay, replay_stop
 from ramify.report import charts, text
@@ -17,11 +19,12 @@ __all__ = ["STOPS", "stopping_section", "trade_off"]
 
 # Two families, each from eager to patient.
 STOPS: Mapping[str, Mapping[str, Stop]] = {
-    "Adaptive-Consistency": {f"{level:g}": AdaptiveConsistency(level) for level in (0.7, 0.8, 0.9, 0.95, 0.99)},
+    "Adaptive-Consistency": {f"{level:g}": AdaptiveConsistency(level) for level in (0.8, 0.9, 0.95, 0.99)},
     "ESC": {f"windows of {size}": Esc(size) for size in (2, 3, 4, 5)},
 }
 FIXED = "plurality at fixed k"
 REPLAYS = 50
+NAMES = (LABELS[1], LABELS[2], LABELS[0])  # the colours of the names: two families of stops, then fixed budgets
 
 
 def stopping_section(cases: Sequence[Case]) -> Section | None:
@@ -53,9 +56,8 @@ def _replayed(case: Case) -> dict[tuple[str, str], StopReplay]:
 
 def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, str], StopReplay]]) -> Figure:
     """Accuracy at the stop against the candidates looked at, over plurality at fixed budgets."""
-    rows = [row for case in cases for row in (*_fixed_rows(case), *_stop_rows(case, replayed[case.name]))]
+    rows = [row for case in cases for row in _titled([*_fixed_rows(case), *_stop_rows(case, replayed[case.name])])]
     colours = {"Adaptive-Consistency": SERIES[1], "ESC": SERIES[2]}
-    y = {"field": "share", **charts.share_axis("accuracy")}
     tooltip = [
         {"field": "family", "title": "stop"},
         {"field": "setting", "title": "setting"},
@@ -66,6 +68,7 @@ def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, s
     ]
     specs = {}
     for case in cases:
+        y = {"field": "share", **_zoomed([row for row in rows if row["bank"] == case.name])}
         x = {"field": "samples", **charts.amount_axis("candidates looked at a question, excludes run-ahead", False)}
         fixed = {"field": "family", "equal": FIXED}
         under: list[dict[str, Any]] = [
@@ -79,12 +82,7 @@ def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, s
                 "mark": {"type": "point", "filled": True, "size": 36, "color": SERIES[0], "opacity": 1},
                 "encoding": {"x": x, "y": y, "tooltip": tooltip},
             },
-            {
-                "transform": [{"filter": "isValid(datum.label)"}],
-                "mark": {"type": "text", "align": "right", "dy": 16, "fontWeight": 600, "color": LABELS[0]},
-                "encoding": {"x": x, "y": y, "text": {"field": "label", "type": "nominal"}},
-            },
-            *(_name(family, colour, x, y) for family, colour in zip(colours, (LABELS[1], LABELS[2]), strict=True)),
+            *(_name(family, colour, x, y) for family, colour in zip((*colours, FIXED), NAMES, strict=True)),
         ]
         keep = {"field": "bank", "equal": case.name} if len(cases) > 1 else None
         specs[case.name] = charts.points(
@@ -105,22 +103,46 @@ def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, s
         note=f"Lines: {text.band(case.accuracy)}, after averaging {REPLAYS} replays a question. Retrospective.",
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
-        hidden=("label", "title"),
+        hidden=("title", "title_y", "edge"),
     )
 
 
 def _name(family: str, colour: str, x: Mapping[str, Any], y: Mapping[str, Any]) -> dict[str, Any]:
-    """The name of a family of stops beside its most patient member."""
+    """The name of a family at the right edge, at the height of its most patient member."""
     return {
         "transform": [{"filter": {"field": "title", "equal": family}}],
         "mark": {"type": "text", "align": "left", "dx": 9, "fontWeight": 600, "color": colour, "baseline": "middle"},
-        "encoding": {"x": dict(x), "y": dict(y), "text": {"field": "title", "type": "nominal"}},
+        "encoding": {
+            "x": {**x, "field": "edge"},
+            "y": {**y, "field": "title_y"},
+            "text": {"field": "title", "type": "nominal"},
+        },
     }
+
+
+def _zoomed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """An axis of shares around the intervals; it says where it starts, because that is not at zero."""
+    low = np.floor(10 * min(row["low"] for row in rows if not np.isnan(row["low"]))) / 10
+    high = np.ceil(10 * max(row["high"] for row in rows if not np.isnan(row["high"]))) / 10
+    title = "accuracy" + (f" (the axis starts at {low:.0%})" if low > 0 else "")
+    axis = charts.share_axis(title)
+    return {**axis, "scale": {"domain": [float(low), float(high)], "nice": False, "zero": False}}
+
+
+def _titled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last row of each family with its name and a place for it; names keep apart."""
+    last = {row["family"]: row for row in rows}
+    room = max(row["high"] for row in rows) - min(row["low"] for row in rows)
+    edge = max(row["samples"] for row in rows)
+    places = charts.spread([row["share"] for row in last.values()], 0.07 * room)
+    for row, place in zip(last.values(), places, strict=True):
+        row |= {"title": row["family"], "title_y": place, "edge": edge}
+    return rows
 
 
 def _fixed_rows(case: Case) -> list[dict[str, Any]]:
     curve = case.rules["plurality"]
-    rows = [
+    return [
         {
             "bank": case.name,
             "family": FIXED,
@@ -134,8 +156,6 @@ def _fixed_rows(case: Case) -> list[dict[str, Any]]:
         }
         for k, found in zip(case.budgets, case.intervals(curve), strict=True)
     ]
-    rows[-1]["label"] = FIXED
-    return rows
 
 
 def _stop_rows(case: Case, replayed: Mapping[tuple[str, str], StopReplay]) -> list[dict[str, Any]]:
@@ -155,10 +175,6 @@ def _stop_rows(case: Case, replayed: Mapping[tuple[str, str], StopReplay]) -> li
                 "band": text.band(estimate),
             }
         )
-    for family in STOPS:
-        last = [row for row in rows if row["family"] == family]
-        if last:
-            last[-1]["title"] = family
     return rows
 
 

@@ -162,6 +162,18 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
     note: str = ""
 
+    def cells(self) -> list[list[tuple[str, str]]]:
+        """(value, interval) of each cell as people read them; the interval is empty where there is none."""
+
+        def split(said: str) -> tuple[str, str]:
+            value, bracket, rest = said.partition(" [")
+            return (value, f"[{rest}") if bracket else (said, "")
+
+        def shown(column: Column, cell: Any) -> tuple[str, str]:
+            return split(column.show(cell)) if isinstance(cell, Estimate) else (column.show(cell), "")
+
+        return [[shown(column, row.get(column.key)) for column in self.columns] for row in self.rows]
+
     def body(self) -> list[list[str]]:
         """The cells as people read them."""
         return [[column.show(row.get(column.key)) for column in self.columns] for row in self.rows]

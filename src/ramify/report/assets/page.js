@@ -174,7 +174,7 @@
     make("div", { class: "cands" }, ...question.candidates.map((one) => candidate(bank, one)))));
 
   const explore = (place, banks) => {
-    const state = { bank: Object.keys(banks)[0], text: "", status: "", group: "", sort: null, down: false, most: 50 };
+    const state = { bank: Object.keys(banks)[0], text: "", status: "", group: "", sort: null, down: false, most: 25 };
     const search = make("input", { type: "search", placeholder: "id, prompt, answer" });
     const status = make("select", {}, ...[["", "all"], ["never", "never solved"], ["sometimes", "sometimes solved"], ["always", "always solved"], ["missed", "available, not taken"], ["invalid", "with invalid candidates"]].map(([value, said]) => make("option", { value }, said)));
     const group = make("select"), bank = make("select", {}, ...Object.keys(banks).map((name) => make("option", {}, name)));
@@ -218,7 +218,7 @@
           bar.style.width = `${100 * value}%`;
           td.append(make("span", { class: "meter", "aria-hidden": "true" }, bar));
         }
-        td.append(say[column.kind](value));
+        td.append(column.meter ? make("span", { class: "said" }, say[column.kind](value)) : say[column.kind](value));
         return td;
       }));
       opener.addEventListener("click", () => {
@@ -232,12 +232,12 @@
       const all = [...new Set(banks[state.bank].questions.flatMap((question) => question.groups))].sort();
       group.replaceChildren(make("option", { value: "" }, "all"), ...all.map((name) => make("option", { value: name }, name)));
       groupLabel.hidden = all.length === 0;
-      Object.assign(state, { group: "", most: 50 });
+      Object.assign(state, { group: "", most: 25 });
       show();
     };
-    search.addEventListener("input", () => { Object.assign(state, { text: search.value, most: 50 }); show(); });
-    status.addEventListener("change", () => { Object.assign(state, { status: status.value, most: 50 }); show(); });
-    group.addEventListener("change", () => { Object.assign(state, { group: group.value, most: 50 }); show(); });
+    search.addEventListener("input", () => { Object.assign(state, { text: search.value, most: 25 }); show(); });
+    status.addEventListener("change", () => { Object.assign(state, { status: status.value, most: 25 }); show(); });
+    group.addEventListener("change", () => { Object.assign(state, { group: group.value, most: 25 }); show(); });
     bank.addEventListener("change", () => { state.bank = bank.value; reset(); });
     more.addEventListener("click", () => { state.most += 50; show(); });
     take.addEventListener("click", () => save("questions.csv", "text/csv", csv(banks[state.bank].columns.map((column) => column.key), found().map((question) => question.cells))));
