@@ -56,7 +56,7 @@ def main() -> None:
             for i in range(options.samples)
         ]
         mine, other = leaves(ours, requests), leaves(theirs, requests)
-        texts = [(*request.prompt, *mine[request.key].tokens.tolist()) for request in requests]
+        texts = [(*request.ids, *mine[request.key].tokens.tolist()) for request in requests]
         gap = furthest(ours, theirs, texts, min(len(request.prompt) for request in requests))
         same = [np.array_equal(mine[key].tokens, other[key].tokens) for key in mine]
         print(

@@ -54,7 +54,7 @@ class Reader:
     def __call__(self, requests: Iterable[Request]) -> Iterator[Leaf]:
         for request in requests:
             self.asked.append(request)
-            words = "".join(map(chr, request.prompt))
+            words = "".join(map(chr, request.ids))
             text = self.verdict(words)
             empty = np.zeros(len(text))
             yield Leaf(request.key, empty, empty, empty, empty, empty, empty, empty, "eos", text)

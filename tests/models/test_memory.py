@@ -51,7 +51,7 @@ def growth(sampler: LocalSampler, seed: int, rounds: int = 5, prompts: int = 2) 
             requests.append(Request(key, prompt, cap, prefix, role, top=rng.choice((0, 0, 2)), until=until))
         rng.shuffle(requests)
         leaves = sorted(sampler(requests), key=lambda leaf: leaf.key)
-        prompt_of = {request.key: request.prompt for request in requests}
+        prompt_of = {request.key: request.ids for request in requests}
         known += [(prompt_of[leaf.key], tuple(leaf.tokens.tolist())) for leaf in leaves]
         yield leaves
 

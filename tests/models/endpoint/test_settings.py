@@ -61,7 +61,7 @@ def test_what_a_preset_writes_out_is_expressed_and_read_back(dialect: object) ->
         (Chain(Frequency(0.1, "all", 64), TopK(4), Presence(0.1, "all", 64)), LLAMA, "one step"),
         (Chain(TopK(4, ties="keep")), LLAMA, "ties"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "name", None) or str(value),
 )
 def test_what_a_server_cannot_do_is_named(decoder: Operator, dialect: object, named: str) -> None:
     with pytest.raises(InvalidValue, match=named):
