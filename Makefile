@@ -10,7 +10,7 @@ demo: $(VENV)/demo.stamp            ## the embedded reasoner on Countdown, proto
 	$(BIN)/python examples/budgets.py
 	$(BIN)/python examples/decoding.py
 
-test: lint                          ## lint, types, then every test and doctest
+test: lint $(VENV)/system.stamp     ## lint, types, then every test and doctest
 	$(BIN)/pytest -n 2
 
 lint: $(VENV)/test.stamp
@@ -41,6 +41,16 @@ $(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
 $(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@ $(VENV)/demo.stamp
+
+# What some tests need and pip does not have: a browser that opens the report, a sandbox for programs that models wrote.
+# Installed where one may (root, apt; SYSTEM=no declines); elsewhere those tests are skipped and say why.
+$(VENV)/system.stamp: | $(VENV)/bin/python
+	@missing="$$(command -v chromium >/dev/null || echo chromium) $$(command -v bwrap >/dev/null || echo bubblewrap)"; \
+	if [ -n "$$(echo $$missing)" ] && [ "$(SYSTEM)" != no ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "apt-get install $$missing"; \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 || echo "not installed: $$missing"; \
+	fi
+	@touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
