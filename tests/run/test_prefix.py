@@ -22,6 +22,7 @@ from ramify.ledger import Calls, Cost, Flops, Ledger, Money, Seconds, Tokens, Wo
 from ramify.models import Pocket, Tabular, ValueHead, decode_with, leaves
 from ramify.run import Arm, Search, Searched, run_search
 from ramify.search import (
+    RAP,
     UCT,
     Beam,
     BestFirst,
@@ -33,8 +34,10 @@ from ramify.search import (
     RawLikelihood,
     Rebase,
     Rollout,
+    StochasticBeam,
     ToDelimiter,
     TopTokens,
+    Twisted,
 )
 from ramify.search.tree import CUT, LEAF, PRUNED
 from ramify.tasks import Countdown, Sound
@@ -72,9 +75,16 @@ class Priced:
         return Work(generated=prompt + tokens)
 
 
-def run(controller: Controller, limit: float = math.inf, *, source: Arm | None = None, **fields: object) -> Searched:
+def run(
+    controller: Controller,
+    limit: float = math.inf,
+    *,
+    source: Arm | None = None,
+    questions: Sequence[Question] = QUESTIONS,
+    **fields: object,
+) -> Searched:
     protocol = Search(controller, **({"evaluator": Exponentiated(RawLikelihood()), "cap": CAP} | fields))  # type: ignore[arg-type]
-    return run_search(protocol, QUESTIONS, source or arm(), Ledger("tokens", Tokens(), limit=limit), whole)
+    return run_search(protocol, questions, source or arm(), Ledger("tokens", Tokens(), limit=limit), whole)
 
 
 def seen(found: Searched) -> tuple[object, ...]:
@@ -149,15 +159,18 @@ def best_reachable(found: Searched) -> float:
 
 @pytest.mark.parametrize("controller", EXHAUSTIVE, ids=text)
 def test_a_sound_check_never_changes_the_best_reachable_utility_and_an_unsound_one_can(controller: Controller) -> None:
-    plain = run(controller, evaluator=RawLikelihood())
-    checked = run(controller, evaluator=RawLikelihood(), check=no_one)
-    assert best_reachable(checked) == best_reachable(plain)
-    assert len(checked.trees[0]) < len(plain.trees[0])
+    plain, checked, unsound = (
+        run(controller, questions=QUESTIONS[:1], evaluator=RawLikelihood(), check=check)
+        for check in (None, no_one, no_zero_first)
+    )
+    [tree], best = plain.trees, best_reachable(plain)
+    assert best_reachable(checked) == best
+    assert len(checked.trees[0]) < len(tree)
     assert checked.pruned[0] > 0
-    assert checked.cut == (0, 0, 0)
-    best = max(row for row in plain.trees[0].rows(LEAF) if plain.trees[0].columns.score[row] == best_reachable(plain))
-    assert plain.trees[0].tokens(best)[0] == 0, "this model's best good leaf begins with 0"
-    assert best_reachable(run(controller, evaluator=RawLikelihood(), check=no_zero_first)) < best_reachable(plain)
+    assert checked.cut == (0,)
+    [row] = [row for row in tree.rows(LEAF) if tree.columns.score[row] == best]
+    assert tree.tokens(row)[0] == 0, "this model's best good leaf begins with 0"
+    assert best_reachable(unsound) < best
 
 
 @pytest.mark.parametrize("controller", [Beam(n=6, m=2), Beam(n=24, m=4), Beam(n=24, m=8, unit=Chunk(2))], ids=text)
@@ -240,6 +253,34 @@ def test_rules_read_the_layers_of_a_search() -> None:
     with pytest.raises(InvalidValue, match="multiplicity"):
         Search(Beam(), rule=BestOfN("confidence"))
     assert run(Beam(n=4, m=2), limit=1, fallback="nothing").answers == ("nothing",) * 3
+
+
+def test_rules_read_what_a_controller_says_of_its_leaves() -> None:
+    for controller, names in (
+        (RAP(width=3, most=20), ("path",)),
+        (StochasticBeam(k=4, width=5, unit=TopTokens(4)), ("perturbed", "inclusion", "weight")),
+        (Twisted(n=8), ("weight",)),
+    ):
+        for name in names:
+            rule = BestOfN(name) if name == "perturbed" else WeightedVote(name)
+            found = run(controller, rule=rule)
+            assert all(answer is not None for answer in found.answers)
+            rows = [tree.rows(LEAF) for tree in found.trees]
+            for q, mine in enumerate(rows):
+                said = controller.layer(name, found.trees[q], mine)
+                assert found.bank.layers[name].values[q, : len(mine)].tolist() == said
+    with pytest.raises(InvalidValue, match="path"):
+        Search(Beam(), rule=WeightedVote("path"))
+
+
+def test_stochastic_beam_search_estimates_the_probability_of_an_answer() -> None:
+    """With every leaf drawn it is exact; with fewer it is unbiased (tests/search/test_exact.py)."""
+    expected = {MODEL.text(tokens): math.exp(log_q) for tokens, log_q in enumerated().items()}
+    controller = StochasticBeam(k=2000, width=5, unit=TopTokens(4))
+    found = run(controller, rule=WeightedVote("weight"), questions=QUESTIONS[:1])
+    weight = found.bank.layers["weight"].values[0]
+    answers = [found.bank.answer(0, n) for n in range(len(weight))]
+    assert dict(zip(answers, weight.tolist(), strict=True)) == pytest.approx(expected)
 
 
 def test_whole_rollouts_from_the_root_are_independent_draws() -> None:

@@ -113,6 +113,17 @@ def test_a_prefix_whose_children_all_died_lives_again_with_another_one() -> None
     assert tree.columns.live.tolist() == [1, 1, 0, 0, 0]
 
 
+def test_a_prefix_is_given_up_with_everything_below_it() -> None:
+    tree = grown().told(Expansion(2, (Grow(3, 1),)), {3: [Child((4,), 0.5, ended="eos", log_q=-1.0)]})
+    assert tree.columns.leaves == 1
+    tree = tree.told(Expansion(3, close=(1,)), {})
+    assert tree.column("state").tolist() == [GROWN, CUT, GROWN, CUT, CUT, OPEN, OPEN, CUT]
+    assert tree.columns.leaves == 0
+    assert tree.columns.alive.tolist() == [1, 0, 1, 0, 0, 1, 1, 0]
+    assert tree.columns.live.tolist() == [1, 0, 2, 0, 0, 0, 0, 0]
+    assert tree.cut_mass == pytest.approx(math.exp(-1.0)), "what is below is in it"
+
+
 def test_notes_are_found_again_and_belong_to_their_tree() -> None:
     one = Tree().told(Expansion(0, (Grow(0, 2),), note=((0, -1.5),)), {0: pair(0.5, 0.75)})
     two = one.told(Expansion(1, note=((0, 2.5), (1, 3.0))), {})
@@ -166,6 +177,7 @@ def test_a_wrong_expansion_is_refused_and_writes_nothing() -> None:
     for wrong in (
         Expansion(5),
         Expansion(2, (Grow(1, 2),)),
+        Expansion(2, close=(0,)),
         Expansion(2, (Grow(3, 2),), close=(3,)),
         Expansion(2, (Grow(3, 0),)),
         Expansion(2, close=(99,)),

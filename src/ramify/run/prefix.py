@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ramify.errors import is_whole, require
 from ramify.keys import streams, uniform
 from ramify.ledger import Ledger, Stage, Work
 from ramify.run.leaf import Arm
-from ramify.search.control import Controller
+from ramify.search.control import Controller, Layered
 from ramify.search.evaluate import Check, Evaluator, Likelihood, within_worst, worst_of
 from ramify.search.tree import CUT, LEAF, PRUNED, Child, Expansion, Grow, Tree
 from ramify.search.unit import Chunk, Rollout, ToDelimiter, TopTokens, Unit
@@ -33,7 +33,7 @@ from ramify.types import SAMPLED, Key, Leaf, Prefix, Question, Request
 
 __all__ = ["Search", "Searched", "run_search"]
 
-LAYERS = ("score", "visits", "multiplicity")  # what a rule may read of a search's leaves, beside their answers
+LAYERS = ("score", "visits", "multiplicity")  # of the leaves of any search
 Program: TypeAlias = Generator[list[Request], Mapping[Key, Leaf], "_State"]
 
 
@@ -43,7 +43,8 @@ class Search:
 
     Trajectories have at most ``cap`` tokens. ``check`` is sound: a prefix that it rejects is pruned, and recorded as
     proven; what a controller gives up by score is recorded as cut. The rule sees the finished leaves that were not
-    given up, with the layers ``score``, ``visits`` and ``multiplicity``. A question without any submits ``fallback``.
+    given up, with the layers ``score``, ``visits``, ``multiplicity`` and those of the controller. A question without
+    any submits ``fallback``.
     """
 
     controller: Controller
@@ -55,8 +56,13 @@ class Search:
 
     def __post_init__(self) -> None:
         require(is_whole(self.cap, 1), "Search.cap", self.cap, "use a number of tokens >= 1")
-        needed = [name for name in getattr(self.rule, "needs", ()) if name not in LAYERS]
-        require(not needed, "Search.rule", self.rule, f"a search offers {', '.join(LAYERS)}")
+        needed = [name for name in getattr(self.rule, "needs", ()) if name not in self.layers]
+        require(not needed, "Search.rule", self.rule, f"this search offers {', '.join(self.layers)}")
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """What a rule may read of the leaves, beside their answers."""
+        return (*LAYERS, *getattr(self.controller, "layers", ()))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -362,10 +368,10 @@ def _searched(
             assert leaf is not None, "a finished prefix has its record"
             leaves.append(dataclasses.replace(leaf, key=Key(proposal.run, question.id, sample)))
     bank = Bank.of_leaves(questions, leaves, parse, proposal=proposal)
-    for name in LAYERS:
+    for name in protocol.layers:
         values = np.full(bank.shape, np.nan)
         for q, (state, mine) in enumerate(zip(states, rows, strict=True)):
-            values[q, : len(mine)] = _layer(name, state.tree, mine)
+            values[q, : len(mine)] = _layer(name, protocol.controller, state.tree, mine)
         bank = bank.attach(name, Layer(values, f"{name} of the search tree"))
     decided = [_submit(protocol, bank, q, arm.proposal.run, states[q].ledger.left) for q in range(len(questions))]
     return Searched(
@@ -383,7 +389,9 @@ def _induced(proposal: Proposal, protocol: Search) -> Proposal:
     return dataclasses.replace(proposal, kind="search", protocol=f"{protocol!r} over {proposal.protocol}")
 
 
-def _layer(name: str, tree: Tree, rows: Sequence[int]) -> list[float]:
+def _layer(name: str, controller: Controller, tree: Tree, rows: Sequence[int]) -> list[float]:
+    if name not in LAYERS:
+        return cast(Layered, controller).layer(name, tree, rows)
     if name == "multiplicity":
         held = dict(tree.last.hold) if tree.last else {}
         return [held.get(row, 1) for row in rows]
@@ -396,7 +404,7 @@ def _submit(protocol: Search, bank: Bank, q: int, run: str, left: float) -> tupl
     mine = np.flatnonzero(bank.drawn[q])
     if not mine.size:
         return Choice(np.array(-1), np.empty(0), np.array([-1])), protocol.fallback
-    evidence = {name: bank.layers[name].values[q, mine] for name in LAYERS}
+    evidence = {name: bank.layers[name].values[q, mine] for name in protocol.layers}
     codes, _, _ = encode([[bank.answer(q, int(n)) for n in mine]])
     choice = protocol.rule(Candidates(codes[0], evidence=evidence, left=left))
     winner = int(choice.winner)

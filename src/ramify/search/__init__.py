@@ -1,20 +1,29 @@
 """Prefix search: controllers that ask and tell over an immutable tree, and evaluators of prefixes."""
 
+from ramify.search.adaptive import ABMCTS, BetaScores, NormalScores
 from ramify.search.best import BestFirst, DepthFirst
-from ramify.search.control import Controller
+from ramify.search.control import Controller, Layered
+from ramify.search.diverse import DiverseBeam
 from ramify.search.evaluate import Blend, Check, Evaluator, Exponentiated, Likelihood, PerLength, RawLikelihood
 from ramify.search.level import DVTS, Beam, Breadth, Rebase
+from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
 from ramify.search.particle import Particles
+from ramify.search.rap import RAP
+from ramify.search.stochastic import StochasticBeam
 from ramify.search.tree import Child, Expansion, Grow, Tree
+from ramify.search.twisted import Twisted
 from ramify.search.unit import Chunk, Rollout, ToDelimiter, TopTokens, Unit
 
 __all__ = [
+    "ABMCTS",
     "DVTS",
     "PUCT",
+    "RAP",
     "UCT",
     "Beam",
     "BestFirst",
+    "BetaScores",
     "Blend",
     "Breadth",
     "Check",
@@ -22,19 +31,25 @@ __all__ = [
     "Chunk",
     "Controller",
     "DepthFirst",
+    "DiverseBeam",
     "Evaluator",
     "Expansion",
     "Exponentiated",
     "Grow",
     "GumbelHalving",
+    "Layered",
     "Likelihood",
+    "Lookahead",
+    "NormalScores",
     "Particles",
     "PerLength",
     "RawLikelihood",
     "Rebase",
     "Rollout",
+    "StochasticBeam",
     "ToDelimiter",
     "TopTokens",
     "Tree",
+    "Twisted",
     "Unit",
 ]

@@ -19,23 +19,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Backup", "Value", "plain", "square"]
 
-Value: TypeAlias = Callable[[float], float]
+Value: TypeAlias = Callable[["Log", int, float], float]
+"""``(log, row, worth of its parent) -> worth`` of a visit."""
 
 
-def plain(score: float) -> float:
+def plain(log: Log, row: int, above: float) -> float:
     """A visit is worth its score."""
-    return score
+    return log.score[row]
 
 
-def square(score: float) -> float:
-    return score * score
+def square(log: Log, row: int, above: float) -> float:
+    return log.score[row] ** 2
 
 
 class Backup:
-    """Columns ``[rows]`` of visits, totals and maxima, for visits worth ``value(score)``."""
+    """Columns ``[rows]`` of visits, totals and maxima, for visits that are worth a ``value``."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
+        self.worth = array("d")  # of one visit to the prefix itself; 0 where it has no score
         self.visits, self.total, self.best = array("q"), array("d"), array("d")
         self.entries = 0  # of the log, that are in
 
@@ -44,8 +46,10 @@ class Backup:
         entries = log.entries
         if self.entries == len(entries) and self.visits:
             return
-        new = len(log.parent) - len(self.visits)
-        for row in range(len(self.visits), len(log.parent)):
+        new = len(log.parent) - len(self.worth)
+        for row in range(len(self.worth), len(log.parent)):
+            above = self.worth[log.parent[row]] if row else 0.0
+            self.worth.append(self.value(log, row, above) if log.own[row] else 0.0)
             self._enter(log, row)
         grown = [grow.node for place in range(self.entries, len(entries)) for grow in entries[place][0].grow]
         self.entries = len(entries)
@@ -57,8 +61,7 @@ class Backup:
 
     def _enter(self, log: Log, row: int) -> None:
         """A row as if nothing were below it."""
-        own = log.own[row]
-        worth = self.value(log.score[row]) if own else 0.0
+        own, worth = log.own[row], self.worth[row]
         self.visits.append(own)
         self.total.append(own * worth)
         self.best.append(worth if own else -math.inf)
@@ -67,9 +70,8 @@ class Backup:
         """The path from a row to the root."""
         visits, total, best = self.visits, self.total, self.best
         while row >= 0:
-            n = own = log.own[row]
-            worth = self.value(log.score[row]) if own else 0.0
-            amount, most = own * worth, worth if own else -math.inf
+            n, worth = log.own[row], self.worth[row]
+            amount, most = n * worth, worth if n else -math.inf
             for child in reversed(log.kids(row)):
                 n += visits[child]
                 amount += total[child]

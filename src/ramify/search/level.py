@@ -14,7 +14,7 @@ from ramify.search.tree import LEAF, OPEN, Expansion, Grow, Tree
 from ramify.search.unit import Chunk, Rollout, Unit
 from ramify.types import Key
 
-__all__ = ["DVTS", "Beam", "Breadth", "Rebase", "balanced"]
+__all__ = ["DVTS", "Beam", "Breadth", "Rebase", "balanced", "level", "others", "root"]
 
 
 @method
@@ -38,11 +38,11 @@ class Beam:
 
     def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
         if not tree.expansions:
-            return _root(self.n, self.unit, self.depth)
+            return root(self.n, self.unit, self.depth)
         born = tree.born()
         places = self.n // self.m - (0 if self.refill else tree.columns.leaves)
         kept = [(row, self.m) for row in selectable(tree, born, distinct=True)[: max(0, places)]]
-        return _level(tree, _others(tree, born, kept), kept, self.unit, self.depth)
+        return level(tree, others(tree, born, kept), kept, self.unit, self.depth)
 
     tell = grown
 
@@ -65,7 +65,7 @@ class DVTS:
 
     def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
         if not tree.expansions:
-            return _root(self.n, self.unit, self.depth)
+            return root(self.n, self.unit, self.depth)
         log, groups = tree.columns, dict[tuple[int, int], list[int]]()
         for row in tree.born():
             subtree = log.number[row] // self.m if log.parent[row] == 0 else 0
@@ -76,7 +76,7 @@ class DVTS:
             best = max(scored, key=lambda row: log.score[row], default=-1)
             close += [row for row in group if row != best and log.state[row] in (OPEN, LEAF)]
             kept += [(best, self.m)] if best >= 0 and log.state[best] == OPEN else []
-        return _level(tree, close, kept, self.unit, self.depth)
+        return level(tree, close, kept, self.unit, self.depth)
 
     tell = grown
 
@@ -101,12 +101,12 @@ class Rebase:
 
     def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
         if not tree.expansions:
-            return _root(self.width, self.unit, self.depth)
+            return root(self.width, self.unit, self.depth)
         born = tree.born()
         rows, width = selectable(tree, born), max(0, self.width - tree.columns.leaves)
         shares = balanced([tree.columns.score[row] for row in rows], width, self.temperature)
         kept = [(row, share) for row, share in zip(rows, shares, strict=True) if share]
-        return _level(tree, _others(tree, born, kept), kept, self.unit, self.depth)
+        return level(tree, others(tree, born, kept), kept, self.unit, self.depth)
 
     tell = grown
 
@@ -129,10 +129,10 @@ class Breadth:
 
     def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
         if not tree.expansions:
-            return _root(self.k, self.unit, self.depth)
+            return root(self.k, self.unit, self.depth)
         born = tree.born()
         kept = [(row, self.k) for row in selectable(tree, born, distinct=True)[: self.b]]
-        return _level(tree, _others(tree, born, kept), kept, self.unit, self.depth)
+        return level(tree, others(tree, born, kept), kept, self.unit, self.depth)
 
     tell = grown
 
@@ -159,11 +159,11 @@ def balanced(scores: Sequence[float], width: int, temperature: float) -> list[in
     return shares
 
 
-def _root(width: int, unit: Unit, depth: int) -> Expansion:
+def root(width: int, unit: Unit, depth: int) -> Expansion:
     return Expansion(0, (Grow(0, width, unit if depth > 1 else Rollout()),))
 
 
-def _level(
+def level(
     tree: Tree, close: Sequence[int], kept: Sequence[tuple[int, int]], unit: Unit, depth: int
 ) -> Expansion | None:
     """Grow the kept ones of a level, to their ends if it is the last, and give up others."""
@@ -172,7 +172,7 @@ def _level(
     return Expansion(tree.expansions, grow, tuple(close)) if grow or close else None
 
 
-def _others(tree: Tree, rows: Sequence[int], kept: Sequence[tuple[int, int]]) -> list[int]:
+def others(tree: Tree, rows: Sequence[int], kept: Sequence[tuple[int, int]]) -> list[int]:
     """The open rows of a level that are not kept."""
     chosen, state = {row for row, _ in kept}, tree.columns.state
     return [row for row in rows if state[row] == OPEN and row not in chosen]

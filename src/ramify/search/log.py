@@ -42,7 +42,10 @@ class Grow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Expansion:
-    """What a controller asks for next: prefixes to grow, prefixes to give up, and what it wants to find again."""
+    """What a controller asks for next: prefixes to grow, prefixes to give up, and what it wants to find again.
+
+    A prefix is given up with everything below it.
+    """
 
     number: int  # of expansions before it: what makes telling it twice harmless
     grow: tuple[Grow, ...] = ()
@@ -92,9 +95,8 @@ class Log:
     def enter(self, asked: Expansion, children: Children) -> None:
         self._check(asked)  # everything before anything is written: the log is shared
         for row in asked.close:
-            self.leaves -= self.state[row] == LEAF
-            self.state[row] = CUT
             self._bury(row)
+            self._cut(row)
         for grow in asked.grow:
             if grow.width:
                 self._grow(grow.node, children[grow.node])
@@ -107,8 +109,8 @@ class Log:
     def _check(self, asked: Expansion) -> None:
         size, closed = len(self.parent), set(asked.close)
         for row in closed:
-            ok = 0 < row < size and self.state[row] in (OPEN, LEAF)
-            require(ok, "Expansion.close", row, "give up prefixes that are open or finished")
+            ok = 0 < row < size and self.state[row] in (OPEN, GROWN, LEAF)
+            require(ok, "Expansion.close", row, "give up prefixes that are open, grown or finished")
         for grow in asked.grow:
             ok = 0 <= grow.node < size and grow.node not in closed
             wanted = GROWN if grow.after else OPEN if grow.width else LEAF
@@ -162,6 +164,15 @@ class Log:
             self.best_leaf = max(self.best_leaf, child.score)  # a NaN leaves it alone
         if child.leaf is not None:
             self.leaf[row] = child.leaf
+
+    def _cut(self, row: int) -> None:
+        """Give up a prefix, with everything below it."""
+        below = [row]
+        for row in below:  # grows while it is walked
+            if self.state[row] in (OPEN, GROWN, LEAF):
+                self.leaves -= self.state[row] == LEAF
+                self.state[row], self.alive[row], self.live[row] = CUT, 0, 0
+                below += self.kids(row)
 
     def _bury(self, row: int) -> None:
         """Nothing more can come of a prefix; then perhaps of its parent."""

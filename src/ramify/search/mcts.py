@@ -16,19 +16,20 @@ import numpy as np
 from ramify.describe import method
 from ramify.errors import is_whole, require
 from ramify.keys import gumbel, streams
+from ramify.search.backup import Backup
 from ramify.search.control import grown
 from ramify.search.log import Log
 from ramify.search.tree import GROWN, OPEN, Expansion, Grow, Tree
 from ramify.search.unit import Chunk, Unit
 from ramify.types import Key
 
-__all__ = ["PUCT", "UCT", "GumbelHalving"]
+__all__ = ["PUCT", "UCT", "GumbelHalving", "check", "ucb", "visit"]
 
 BACKUPS = ("mean", "max")
 Worth: TypeAlias = Callable[[Log, int, int], float]
 
 
-def _check(search: Any) -> None:
+def check(search: Any) -> None:
     name = type(search).__name__
     require(is_whole(search.width, 1), f"{name}.width", search.width, "use a number of children >= 1")
     require(is_whole(search.most, 1), f"{name}.most", search.most, "use a number of expansions >= 1")
@@ -50,32 +51,14 @@ class UCT:
     backup: str = "mean"
 
     def __post_init__(self) -> None:
-        _check(self)
+        check(self)
         require(0 <= self.c < math.inf, "UCT.c", self.c, "use a finite number >= 0")
 
     def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
         if tree.expansions >= self.most:
             return None
-        log, c, mean = tree.columns, self.c, self.backup == "mean"
-        back, alive, state = log.backup(), log.alive, log.state
-        visits, total, best = back.visits, back.total, back.best
-        row = 0
-        while state[row] == GROWN:
-            found, highest, seen = -1, -math.inf, math.log(max(1, visits[row]))
-            for child in log.kids(row):
-                if not alive[child]:
-                    continue
-                n = visits[child]
-                if not n:
-                    found = child
-                    break
-                worth = (total[child] / n if mean else best[child]) + c * math.sqrt(seen / n)
-                if worth > highest or found < 0:
-                    found, highest = child, worth
-            if found < 0:
-                return None
-            row = found
-        return _visit(tree, row, self.width, self.unit)
+        row = ucb(tree.columns, tree.columns.backup(), self.c, self.backup == "mean")
+        return None if row < 0 else visit(tree, row, self.width, self.unit)
 
     tell = grown
 
@@ -96,14 +79,14 @@ class PUCT:
     backup: str = "mean"
 
     def __post_init__(self) -> None:
-        _check(self)
+        check(self)
         require(self.base > 0, "PUCT.base", self.base, "use a number > 0")
 
     def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
         if tree.expansions >= self.most:
             return None
         row = _descend(tree.columns, 0, self._worth)
-        return None if row < 0 else _visit(tree, row, self.width, self.unit)
+        return None if row < 0 else visit(tree, row, self.width, self.unit)
 
     tell = grown
 
@@ -151,8 +134,8 @@ class GumbelHalving:
             arms = self._halved(log, arms, start)
         begun = max([0, *(end for end in ends if end <= done)])
         row = _descend(log, arms[(done - begun) % len(arms)], self.below._worth)
-        visit = _visit(tree, row, self.below.width, self.unit)
-        return dataclasses.replace(visit, hold=tuple((arm, 1) for arm in arms))  # who survives is in the tree
+        asked = visit(tree, row, self.below.width, self.unit)
+        return dataclasses.replace(asked, hold=tuple((arm, 1) for arm in arms))  # who survives is in the tree
 
     tell = grown
 
@@ -165,6 +148,27 @@ class GumbelHalving:
     def _halved(self, log: Log, arms: list[int], start: dict[int, float]) -> list[int]:
         worth = {row: start[row] + self.scale * _value(log, row, self.below.backup) for row in arms}
         return sorted(arms, key=lambda row: -worth[row])[: max(1, (len(arms) + 1) // 2)]
+
+
+def ucb(log: Log, back: Backup, c: float, mean: bool) -> int:
+    """The row without children that Q + c √(ln n(z) / n(z, a)) leads to; -1 where nothing is alive."""
+    visits, total, best, alive, state, row = back.visits, back.total, back.best, log.alive, log.state, 0
+    while state[row] == GROWN:
+        found, highest, seen = -1, -math.inf, math.log(max(1, visits[row]))
+        for child in log.kids(row):
+            if not alive[child]:
+                continue
+            n = visits[child]
+            if not n:
+                found = child
+                break
+            worth = (total[child] / n if mean else best[child]) + c * math.sqrt(seen / n)
+            if worth > highest or found < 0:
+                found, highest = child, worth
+        if found < 0:
+            return -1
+        row = found
+    return row
 
 
 def _descend(log: Log, row: int, worth: Worth) -> int:
@@ -192,6 +196,6 @@ def _log_prior(log: Log, row: int, child: int) -> float:
     return log.logprob[child] - top - math.log(sum(math.exp(each - top) for each in siblings))
 
 
-def _visit(tree: Tree, row: int, width: int, unit: Unit) -> Expansion:
+def visit(tree: Tree, row: int, width: int, unit: Unit) -> Expansion:
     is_open = tree.columns.state[row] == OPEN
     return Expansion(tree.expansions, (Grow(row, width if is_open else 0, unit if is_open else None),))

@@ -104,10 +104,13 @@ class Tree:
     def children(self, row: int) -> Sequence[int]:
         return self.columns.kids(row)
 
-    def born(self) -> list[int]:
-        """The rows of the latest expansion's children, in order."""
-        parts = [grow for grow in (self.last.grow if self.last else ()) if grow.width]
-        return [row for grow in parts for row in self.children(grow.node)[grow.after :]]
+    def born(self, back: int = 0) -> list[int]:
+        """The rows of the latest expansion's children, in order; or of the one ``back`` before it."""
+        if back >= self.expansions:
+            return []
+        asked, children = self.columns.entries[-1 - back]
+        parts = [(grow, len(children[grow.node])) for grow in asked.grow]
+        return [row for grow, many in parts for row in self.children(grow.node)[grow.after : grow.after + many]]
 
     def note(self, row: int, default: float = 0.0) -> float:
         """The number that the controller noted last at a prefix."""
@@ -120,6 +123,11 @@ class Tree:
             found.append(log.number[row])
             row = log.parent[row]
         return tuple(reversed(found))
+
+    def step(self, row: int) -> tuple[int, ...]:
+        """What a prefix has beyond its parent's."""
+        log = self.columns
+        return tuple(log.text[log.start[row] : log.start[row + 1]])
 
     def tokens(self, row: int) -> tuple[int, ...]:
         """The whole prefix."""
