@@ -185,7 +185,7 @@ from ramify.metrics import (
     TrueSkill,
     TwoParameter,
 )
-from ramify.models import HF, Heads, OutcomeHead, Pocket, Tabular, ValueHead
+from ramify.models import HF, FinishedHead, Heads, OutcomeHead, Pocket, ProcessHead, Tabular, ValueHead
 from ramify.run import Search
 from ramify.search import (
     ABMCTS,
@@ -213,6 +213,7 @@ from ramify.search import (
     RawLikelihood,
     Rebase,
     Rollout,
+    Staged,
     StochasticBeam,
     ToDelimiter,
     TopTokens,
@@ -460,6 +461,9 @@ MODELS = (
     Heads("main"),
     ValueHead("main"),
     OutcomeHead("main"),
+    ValueHead("main", shared=True),
+    ProcessHead("main", LogProduct()),
+    FinishedHead("main", shared=True),
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
 CHECKS = (Limits(), Ladder(), Ladder(Limits(digits=50), math=False))
@@ -626,6 +630,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     PerLength(RawLikelihood(), alpha=0.6),
     Exponentiated(),
     Blend((Likelihood(), Exponentiated()), (0.5, 2.0)),
+    Staged(Exponentiated(), FinishedHead("main")),
 )
 SEARCHES = (Search(Beam()), Search(UCT(), Exponentiated(), Sound(), cap=90, rule=BestOfN("score"), fallback="0"))
 

@@ -48,6 +48,7 @@ class Prefix:
     role: tuple[int, ...]
     log_q: float = math.nan  # of all that the proposal drew, where it is known
     logprob: float = math.nan  # of the same tokens under the raw model
+    seen: int = 0  # how many of its tokens its parent had, which evaluators have looked at before
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from ramify.models.crew import Crew
 from ramify.models.endpoint import Aimd, Endpoint, Interface, Retry, Timeouts
 from ramify.models.hf import HF
 from ramify.models.memory import Memory, Sharing
-from ramify.models.pocket import Heads, OutcomeHead, Pocket, ValueHead
+from ramify.models.pocket import FinishedHead, Heads, OutcomeHead, Pocket, ProcessHead, ValueHead
 from ramify.models.sampler import LocalSampler, decode_with
 from ramify.models.tabular import Leaves, Tabular, leaves
 
@@ -13,6 +13,7 @@ __all__ = [
     "Aimd",
     "Crew",
     "Endpoint",
+    "FinishedHead",
     "Heads",
     "Interface",
     "Leaves",
@@ -20,6 +21,7 @@ __all__ = [
     "Memory",
     "OutcomeHead",
     "Pocket",
+    "ProcessHead",
     "Retry",
     "Sharing",
     "Tabular",

@@ -21,7 +21,7 @@ import numpy as np
 from ramify.decode.draw import Drawn
 from ramify.decode.measure import NONE, Operator, Side
 from ramify.errors import require
-from ramify.types import APPENDED, Model, Request
+from ramify.types import APPENDED, Model, Prompt, Request
 
 __all__ = ["CAPACITY", "Memory", "Row", "Sharing", "Spot", "spelled"]
 
@@ -80,7 +80,7 @@ class Spot:
         self.below: dict[int, Spot] = {}
         self.row: Row | None = None
         self.pieces: Mapping[Hashable, int] = {}
-        self.notes: dict[Hashable, Any] = {}  # what evaluators have read here
+        self.notes: dict[Hashable, np.ndarray] = {}  # what evaluators have read here
 
     @property
     def up(self) -> Spot | None:
@@ -107,7 +107,7 @@ class Memory:
         self.model, self.operator, self.capacity = model, operator, capacity
         self.tokens, self.bytes = 0, 0  # held now
         self._counts = dict.fromkeys((field.name for field in dataclasses.fields(Sharing)), 0)
-        self._roots: dict[tuple[int, ...], Spot] = {}
+        self._roots: dict[Prompt, Spot] = {}
         self._used: OrderedDict[Spot, None] = OrderedDict()  # those with a row, an ancestor after its descendants
         self._pieces: Counter[Hashable] = Counter()
 
@@ -118,7 +118,7 @@ class Memory:
 
     # --------------------------------------------------------------------------------------------------------- looking
 
-    def spot(self, prompt: tuple[int, ...], name: Sequence[int]) -> Spot | None:
+    def spot(self, prompt: Prompt, name: Sequence[int]) -> Spot | None:
         """Where a prefix lies, if anything stored has it for an ancestor."""
         spot = self._roots.get(prompt)
         for symbol in name:
@@ -201,7 +201,12 @@ class Memory:
             self._remove(next(iter(self._used)))
             self.count(evictions=1)
 
-    def drop(self, prompt: tuple[int, ...], name: Sequence[int]) -> None:
+    def note(self, spot: Spot, key: Hashable, value: np.ndarray) -> None:
+        """Leave something at a spot that stays as long as the spot does."""
+        self.bytes += value.nbytes if key not in spot.notes else 0
+        spot.notes[key] = value
+
+    def drop(self, prompt: Prompt, name: Sequence[int]) -> None:
         """Let a row go that nobody will ask for again."""
         spot = self.spot(prompt, name)
         if spot is not None and spot.row is not None:
@@ -250,6 +255,7 @@ class Memory:
             if each.row is not None or each.below:
                 return
             self.tokens -= each.size
+            self.bytes -= sum(note.nbytes for note in each.notes.values())
             up = each.up
             del (self._roots if up is None else up.below)[each.name]
 

@@ -1,5 +1,6 @@
 """The loops: one trajectory, complete leaves, prefixes. Budgeted, replayable, and the same whatever the concurrency."""
 
+from ramify.run.compute import Compute, Part
 from ramify.run.leaf import Arm, Leaves, OnlineConfidence, Run, Step, run_leaves
 from ramify.run.prefix import Search, Searched, run_search
 from ramify.run.repeat import Execution, every_execution, executions
@@ -22,12 +23,14 @@ __all__ = [
     "Append",
     "Arm",
     "BudgetForcing",
+    "Compute",
     "Continue",
     "Director",
     "Execution",
     "Halt",
     "Leaves",
     "OnlineConfidence",
+    "Part",
     "RejectToLength",
     "Revise",
     "Run",

@@ -5,6 +5,10 @@ The loop is the same for every controller. It asks for an expansion, launches it
 charges what it used (tokens of the proposal to generate, those an evaluator read to signal, checks to control), and
 tells the tree. A child's draws come from a stream named by its path, so the same keys grow the same tree, whatever was
 batched with it, and a search that was stopped goes on as if it had not been.
+
+A prefix that was drawn is kept in a memory that lives as long as the call, where the sampler has one to offer, and its
+children fork it. Neither the tree nor its price depend on that: ledgers are charged as if everything that was computed
+for a tree stayed in the cache, and ``Searched.compute`` says what was in fact computed.
 """
 
 from __future__ import annotations
@@ -17,24 +21,27 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ramify.arrays import pick
-from ramify.bank import Bank, Candidates, Choice, Layer, Proposal
+from ramify.bank import Bank, Candidates, Choice, Layer, Proposal, Signal
 from ramify.bank.codes import encode
 from ramify.decide import Plurality, Rule
 from ramify.describe import method
 from ramify.errors import is_whole, require
 from ramify.keys import streams, uniform
 from ramify.ledger import Ledger, Stage, Work
+from ramify.models.memory import CAPACITY, Memory
+from ramify.run.compute import Compute, Tally
 from ramify.run.leaf import Arm
 from ramify.search.control import Controller, Layered
-from ramify.search.evaluate import Check, Evaluator, Likelihood, within_worst, worst_of
+from ramify.search.evaluate import Check, Evaluator, Likelihood, over_memory, within_worst, worst_of
 from ramify.search.tree import CUT, LEAF, PRUNED, Child, Expansion, Grow, Tree
 from ramify.search.unit import Chunk, Rollout, ToDelimiter, TopTokens, Unit
-from ramify.types import SAMPLED, Key, Leaf, Prefix, Question, Request
+from ramify.types import SAMPLED, Key, Leaf, Prefix, Question, Request, Sampler
 
 __all__ = ["Search", "Searched", "run_search"]
 
 LAYERS = ("score", "visits", "multiplicity")  # of the leaves of any search
-Program: TypeAlias = Generator[list[Request], Mapping[Key, Leaf], "_State"]
+Wish: TypeAlias = "list[Request] | _Scores"
+Program: TypeAlias = Generator[Wish, Any, "_State"]  # is sent leaves by key for requests, and a Signal for prefixes
 
 
 @method
@@ -79,6 +86,7 @@ class Searched:
     answers: tuple[Any, ...]  # [Q] submitted; None is ⊥
     ended: tuple[str, ...]  # [Q] done | budget | paused
     ledgers: tuple[Ledger, ...]  # [Q]
+    compute: Compute = Compute()
 
     @property
     def pruned(self) -> tuple[int, ...]:
@@ -100,10 +108,12 @@ def run_search(
     *,
     rounds: float = math.inf,
     resume: Searched | None = None,
+    memory: float = CAPACITY,
 ) -> Searched:
     """Search every question, ``ledger`` each. They go on together; none depends on another.
 
-    ``rounds`` pauses after so many expansions of each question; ``resume`` goes on from there.
+    ``rounds`` pauses after so many expansions of each question; ``resume`` goes on from there. ``memory`` bounds the
+    tokens whose states are kept for their descendants (0: everything is replayed), and changes nothing but the work.
     """
     require(len({question.id for question in questions}) == len(questions), "questions", "an id twice", "name each")
     ok = resume is None or (resume.protocol == protocol and resume.bank.questions == tuple(questions))
@@ -113,27 +123,58 @@ def run_search(
         states = [
             _State(tree, spent, tree.expansions > 0) for tree, spent in zip(resume.trees, resume.ledgers, strict=True)
         ]
-    loops = [_Loop(protocol, arm, question) for question in questions]
+    remember = getattr(arm.sampler, "remember", None)
+    held: Memory | None = remember(memory) if remember is not None and memory else None
+    sampler, evaluator = over_memory(arm.sampler, held) if held else arm.sampler, over_memory(protocol.evaluator, held)
+    tally = Tally()
+    loops = [_Loop(protocol, arm, question, held, tally) for question in questions]
     programs = [loop.program(state, rounds) for loop, state in zip(loops, states, strict=True)]
-    found = list(_together(programs, arm))
-    return _searched(protocol, questions, arm, parse, found)
+    found = list(_together(programs, sampler, evaluator, tally))
+    compute = tally.compute(None if held is None else held.sharing)
+    return _searched(protocol, questions, arm, parse, found, resume.compute.plus(compute) if resume else compute)
 
 
-def _together(programs: Sequence[Program], arm: Arm) -> Iterator[_State]:
+@dataclasses.dataclass(frozen=True)
+class _Scores:
+    """A program's wish to have prefixes scored."""
+
+    prefixes: list[Prefix]
+
+
+def _together(programs: Sequence[Program], sampler: Sampler, evaluator: Evaluator, tally: Tally) -> Iterator[_State]:
     """Run independent programs to their ends, with what all of them wait for in one batch."""
     results: dict[int, _State] = {}
-    answers: dict[int, Mapping[Key, Leaf] | None] = dict.fromkeys(range(len(programs)))
+    answers: dict[int, Mapping[Key, Leaf] | Signal | None] = dict.fromkeys(range(len(programs)))
     while answers:
-        waiting: dict[int, list[Request]] = {}
-        for number, leaves in answers.items():
-            try:
-                waiting[number] = next(programs[number]) if leaves is None else programs[number].send(leaves)
-            except StopIteration as stop:
-                results[number] = stop.value
-        requests = [request for asked in waiting.values() for request in asked]
-        made = {leaf.key: leaf for leaf in arm.sampler(requests)} if requests else {}
-        answers = {number: {request.key: made[request.key] for request in asked} for number, asked in waiting.items()}
+        waiting: dict[int, Wish] = {}
+        with tally.timed("maintenance"):
+            for number, answer in answers.items():
+                try:
+                    waiting[number] = next(programs[number]) if answer is None else programs[number].send(answer)
+                except StopIteration as stop:
+                    results[number] = stop.value
+        draws = {number: wish for number, wish in waiting.items() if not isinstance(wish, _Scores)}
+        scores = {number: wish.prefixes for number, wish in waiting.items() if isinstance(wish, _Scores)}
+        answers = {**_drawn(draws, sampler, tally), **_evaluated(scores, evaluator, tally)}
     return (results[number] for number in range(len(programs)))
+
+
+def _drawn(draws: Mapping[int, list[Request]], sampler: Sampler, tally: Tally) -> dict[int, Mapping[Key, Leaf]]:
+    requests = [request for asked in draws.values() for request in asked]
+    with tally.timed("expansions"):
+        made = {leaf.key: leaf for leaf in sampler(requests)} if requests else {}
+    return {number: {request.key: made[request.key] for request in asked} for number, asked in draws.items()}
+
+
+def _evaluated(scores: Mapping[int, list[Prefix]], evaluator: Evaluator, tally: Tally) -> dict[int, Signal]:
+    if not scores:
+        return {}
+    prefixes = [prefix for asked in scores.values() for prefix in asked]
+    with tally.timed("evaluator"):
+        values, cost = (np.asarray(each) for each in evaluator(prefixes))
+    ends = np.cumsum([len(asked) for asked in scores.values()])[:-1]
+    parts = zip(np.split(values, ends), np.split(cost, ends), strict=True)
+    return {number: Signal(*part) for number, part in zip(scores, parts, strict=True)}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -152,8 +193,8 @@ class _State:
 class _Loop:
     """The search of one question."""
 
-    def __init__(self, protocol: Search, arm: Arm, question: Question) -> None:
-        self.protocol, self.arm, self.question = protocol, arm, question
+    def __init__(self, protocol: Search, arm: Arm, question: Question, memory: Memory | None, tally: Tally) -> None:
+        self.protocol, self.arm, self.question, self.memory, self.tally = protocol, arm, question, memory, tally
         self.prompt = arm.encode(question)
         self.key = Key(arm.proposal.run, question.id, 0, "control")
 
@@ -176,10 +217,21 @@ class _Loop:
                 records = yield list(replays.values())
                 state = self.generated(state, list(replays.values()), records)
                 children = _with_records(children, {place: records[each.key] for place, each in replays.items()})
-            state, children = self.scored(state, children)
+            state, children = yield from self.scored(state, children)
+            self.noticed(state.tree, grow, children)
             state = dataclasses.replace(state, tree=controller.tell(state.tree, asked, children))
             done += 1
         return dataclasses.replace(state, ended="done")
+
+    def noticed(self, tree: Tree, grow: Sequence[Grow], children: Mapping[int, Sequence[Child]]) -> None:
+        """Count what an expansion drew, and let go of prefixes that nobody will go on from."""
+        self.tally.add("maintenance", calls=1)
+        for each in grow:
+            kind, born = "rollouts" if isinstance(each.unit, Rollout) else "expansions", children[each.node]
+            self.tally.add(kind, len(born), sum(len(child.tokens) for child in born))
+            for child in born:
+                if self.memory is not None and (child.ended or not child.kept):
+                    self.memory.drop(self.prompt, (*tree.tokens(each.node), *child.tokens))
 
     # ------------------------------------------------------------------------------------------------------ generation
 
@@ -290,20 +342,22 @@ class _Loop:
 
     def scored(
         self, state: _State, children: Mapping[int, Sequence[Child]]
-    ) -> tuple[_State, dict[int, Sequence[Child]]]:
+    ) -> Generator[Wish, Any, tuple[_State, dict[int, Sequence[Child]]]]:
         """Strike out what the check rejects, and score the rest: all prefixes of an expansion at once."""
         places = [(node, number) for node, born in children.items() for number in range(len(born))]
         prefixes = [self.prefix(state.tree, node, children[node][number]) for node, number in places]
         kept = np.ones(len(places), dtype=bool)
         if self.protocol.check is not None and places:
             kept = np.asarray(self.protocol.check(prefixes), dtype=bool)
+            self.tally.add("checks", len(places))
             state = state.charge("control", Work(calls=len(places)))
         score = np.full(len(places), np.nan)
         if kept.any():
             some = [prefix for prefix, ok in zip(prefixes, kept, strict=True) if ok]
-            values, cost = self.protocol.evaluator(some)
+            values, cost = yield _Scores(some)
             score[kept] = values
-            for prefix, each in zip(some, np.asarray(cost).tolist(), strict=True):
+            self.tally.add("evaluator", len(some), sum(map(math.ceil, cost.tolist())))
+            for prefix, each in zip(some, cost.tolist(), strict=True):
                 state = self.charged(state, prefix, each)
         found: dict[int, Sequence[Child]] = {node: list(born) for node, born in children.items()}
         for (node, number), value, ok in zip(places, score.tolist(), kept.tolist(), strict=True):
@@ -319,9 +373,10 @@ class _Loop:
         return state.charge("signal", Work(generated=read, evaluator_tokens=read))
 
     def prefix(self, tree: Tree, node: int, child: Child) -> Prefix:
-        log, tokens = tree.columns, (*tree.tokens(node), *child.tokens)
-        role = (SAMPLED,) * len(tokens)
-        return Prefix(self.question, tokens, role, log.log_q[node] + child.log_q, log.logprob[node] + child.logprob)
+        log, before = tree.columns, tree.tokens(node)
+        tokens = (*before, *child.tokens)
+        log_q, logprob = log.log_q[node] + child.log_q, log.logprob[node] + child.logprob
+        return Prefix(self.question, tokens, (SAMPLED,) * len(tokens), log_q, logprob, seen=len(before))
 
 
 def _tokens(unit: Unit | None, left: int) -> int:
@@ -358,6 +413,7 @@ def _searched(
     arm: Arm,
     parse: Callable[[str, Question], Any],
     states: Sequence[_State],
+    compute: Compute,
 ) -> Searched:
     """The bank of all finished leaves, in order of their rows, and what the rule makes of it."""
     proposal = _induced(arm.proposal, protocol)
@@ -382,6 +438,7 @@ def _searched(
         answers=tuple(answer for _, answer in decided),
         ended=tuple(state.ended for state in states),
         ledgers=tuple(state.ledger for state in states),
+        compute=compute,
     )
 
 

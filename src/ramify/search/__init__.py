@@ -4,7 +4,7 @@ from ramify.search.adaptive import ABMCTS, BetaScores, NormalScores
 from ramify.search.best import BestFirst, DepthFirst
 from ramify.search.control import Controller, Layered
 from ramify.search.diverse import DiverseBeam
-from ramify.search.evaluate import Blend, Check, Evaluator, Exponentiated, Likelihood, PerLength, RawLikelihood
+from ramify.search.evaluate import Blend, Check, Evaluator, Exponentiated, Likelihood, PerLength, RawLikelihood, Staged
 from ramify.search.level import DVTS, Beam, Breadth, Rebase
 from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
@@ -46,6 +46,7 @@ __all__ = [
     "RawLikelihood",
     "Rebase",
     "Rollout",
+    "Staged",
     "StochasticBeam",
     "ToDelimiter",
     "TopTokens",

@@ -1,15 +1,17 @@
 """Prefix evaluators S(z), and what sets a sound check apart from them.
 
 An evaluator is any ``Callable[[Sequence[Prefix]], Signal]``; higher is better, NaN is missing, the cost is in tokens
-read. One that costs something says how much at worst: ``worst(prompt, tokens) -> Work`` for one prefix. A ``Check``
-returns booleans instead, False is a proof, and it alone may prune as safe.
+read. A score depends on its own prefix, and on no other that it was asked for with: those of many questions may be
+asked for at once. One that costs something says how much at worst: ``worst(prompt, tokens) -> Work`` for one prefix. A
+``Check`` returns booleans instead, False is a proof, and it alone may prune as safe.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +30,8 @@ __all__ = [
     "Likelihood",
     "PerLength",
     "RawLikelihood",
+    "Staged",
+    "over_memory",
     "within_worst",
     "worst_of",
 ]
@@ -105,9 +109,35 @@ class Blend:
         return Signal(values, sum(each.cost for each in signals))
 
     def worst(self, prompt: int, tokens: int) -> Work:
-        works = [worst_of(part, prompt, tokens) for part in self.parts]
-        generated, read = sum(work.generated for work in works), sum(work.evaluator_tokens for work in works)
-        return Work(generated=generated, calls=max(work.calls for work in works), evaluator_tokens=read)
+        return _sum([worst_of(part, prompt, tokens) for part in self.parts])
+
+
+@method
+class Staged:
+    """S(z) by ``finished`` where that has a score, as an outcome verifier has for leaves, and by ``going`` elsewhere.
+
+    >>> from ramify.types import Question
+    >>> def ended(prefixes: Sequence[Prefix]) -> Signal:
+    ...     return Signal(np.array([1.0 if z.tokens[-1] == 9 else np.nan for z in prefixes]), np.ones(len(prefixes)))
+    >>> some = [Prefix(Question("q", ""), tokens, (0, 0), log_q=-1.5) for tokens in ((1, 2), (1, 9))]
+    >>> [each.tolist() for each in Staged(Likelihood(), ended)(some)]
+    [[-1.5, 1.0], [1.0, 1.0]]
+    """
+
+    going: Evaluator
+    finished: Evaluator
+
+    def __call__(self, prefixes: Sequence[Prefix]) -> Signal:
+        values, cost = (np.array(each, dtype=np.float64) for each in self.finished(prefixes))
+        rest = np.flatnonzero(np.isnan(values))
+        if rest.size:
+            others = self.going([prefixes[i] for i in rest.tolist()])
+            values[rest] = others.values
+            cost[rest] += others.cost
+        return Signal(values, cost)
+
+    def worst(self, prompt: int, tokens: int) -> Work:
+        return _sum([worst_of(part, prompt, tokens) for part in (self.going, self.finished)])
 
 
 def worst_of(evaluator: Evaluator, prompt: int, tokens: int) -> Work:
@@ -120,6 +150,37 @@ def within_worst(evaluator: Evaluator, cost: float, worst: Work) -> None:
     """Refuse an evaluator that used more than it had declared: the budget was checked against its word."""
     if math.ceil(cost) > worst.generated:
         raise InvalidValue(f"{evaluator!r} read {cost} tokens for a prefix: give it worst(prompt, tokens) -> Work")
+
+
+def over_memory(part: Any, memory: Any) -> Any:
+    """An evaluator whose parts, samplers among them, work off the prefixes in ``memory`` where they can.
+
+    A part that can has a method ``sharing(memory)``. With ``None``, one that cannot do without a memory says so.
+    """
+    own: Callable[[Any], Any] | None = getattr(part, "sharing", None)
+    if own is not None:
+        return own(memory)
+    if isinstance(part, tuple) and type(part) is tuple:
+        return tuple(over_memory(each, memory) for each in part)
+    if not dataclasses.is_dataclass(part) or isinstance(part, type):
+        return part
+    fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part) if field.init}
+    shared = {name: over_memory(value, memory) for name, value in fields.items()}
+    same = all(_is(shared[name], value) for name, value in fields.items())
+    return part if same else dataclasses.replace(part, **shared)
+
+
+def _is(a: Any, b: Any) -> bool:
+    """Whether nothing was replaced."""
+    if type(a) is tuple and type(b) is tuple:
+        return len(a) == len(b) and all(map(_is, a, b))
+    return a is b
+
+
+def _sum(works: Sequence[Work]) -> Work:
+    """One after the other, in one call."""
+    generated, read = sum(work.generated for work in works), sum(work.evaluator_tokens for work in works)
+    return Work(generated=generated, calls=max(work.calls for work in works), evaluator_tokens=read)
 
 
 def _free(values: Sequence[float]) -> Signal:

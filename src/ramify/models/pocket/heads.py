@@ -14,6 +14,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +26,8 @@ from ramify.ledger import Work
 from ramify.models.pocket.checkpoint import read_tensors
 from ramify.models.pocket.model import DATA, Pocket, engine_of
 from ramify.models.pocket.product import PANEL, linear, panels, pieces, rows_per_call
-from ramify.types import Prefix
 
-__all__ = ["Heads", "Lines", "OutcomeHead", "ValueHead"]
+__all__ = ["Heads", "Lines", "OutcomeHead", "line_ends", "middle_of", "read_features", "scores"]
 
 TOGETHER = 64  # sequences read at a time, which bounds the memory
 
@@ -71,57 +71,51 @@ class Heads:
         return _last(self._read("value", sequences, [self._newlines(each)[-1:] for each in sequences]))
 
     def _newlines(self, sequence: Sequence[int]) -> np.ndarray:
-        newline = Pocket(self.name).encode("\n")[0]
-        return np.flatnonzero(np.asarray(sequence, np.int64) == newline) + 1
+        return line_ends(self.name, sequence)
 
     def _read(self, name: str, sequences: Sequence[Sequence[int]], ends: Sequence[np.ndarray]) -> Lines:
         """The scores of one head at the given ends of lines."""
-        model, head = Pocket(self.name), _head(self.name, name)
-        engine = engine_of(model)
-        features = partial(engine.network.features, middle=_middle(self.name))
-        # Nothing after the last line that is asked for is read, and nothing twice.
-        asked = [
-            (tuple(map(int, sequence[: end[-1] if end.size else 0])), end.tobytes())
-            for sequence, end in zip(sequences, ends, strict=True)
-        ]
-        found: dict[tuple[tuple[int, ...], bytes], np.ndarray] = {((), b""): np.empty(0)}
-        todo = [each for each in dict.fromkeys(asked) if each not in found]
-        for low in range(0, len(todo), TOGETHER):
-            some = todo[low : low + TOGETHER]
-            cut, marks = [tokens for tokens, _ in some], []
-            for tokens, end in some:
-                require(len(tokens) <= model.context, "len(sequence)", len(tokens), f"use up to {model.context} tokens")
-                engine.check(min(tokens), max(tokens))
-                marks.append(np.isin(np.arange(1, len(tokens) + 1), np.frombuffer(end, np.int64)))
-            with engine.lock:
-                x, *_ = engine.read(
-                    cut,
-                    marks,
-                    features,
-                    2 * engine.network.config.width,
-                )
-            parts = np.split(head(x), np.cumsum([mark.sum() for mark in marks])[:-1])
-            found |= dict(zip(some, parts, strict=True))
-        cost = np.array([len(tokens) for tokens, _ in asked], np.int64)
-        return Lines(tuple(ends), tuple(found[each].copy() for each in asked), cost)
+        features, cost = read_features(self.name, sequences, ends)
+        return Lines(tuple(ends), tuple(scores(self.name, name, each) for each in features), cost)
 
 
-@method
-class ValueHead:
-    """S(z): the checkpoint's own estimate that a prefix will end in a right answer, at its last complete line.
+def line_ends(name: str, sequence: Sequence[int]) -> np.ndarray:
+    """``[lines]`` how many tokens there are up to and including each newline."""
+    newline = Pocket(name).encode("\n")[0]
+    return np.flatnonzero(np.asarray(sequence, np.int64) == newline) + 1
 
-    The cost is the tokens read.
+
+def read_features(
+    name: str, sequences: Sequence[Sequence[int]], ends: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """The features ``[ends, 2 D]`` of each sequence, all of it read; and how many tokens that was, were it alone.
+
+    Nothing after the last end that is asked for is read, and nothing twice.
     """
+    model, engine = Pocket(name), engine_of(Pocket(name))
+    features, width = partial(engine.network.features, middle=middle_of(name)), 2 * engine.network.config.width
+    asked = [
+        (tuple(map(int, sequence[: end[-1] if end.size else 0])), end.tobytes())
+        for sequence, end in zip(sequences, ends, strict=True)
+    ]
+    found: dict[tuple[tuple[int, ...], bytes], np.ndarray] = {((), b""): np.empty((0, width), np.float32)}
+    todo = [each for each in dict.fromkeys(asked) if each not in found]
+    for low in range(0, len(todo), TOGETHER):
+        some = todo[low : low + TOGETHER]
+        cut, marks = [tokens for tokens, _ in some], []
+        for tokens, end in some:
+            require(len(tokens) <= model.context, "len(sequence)", len(tokens), f"use up to {model.context} tokens")
+            engine.check(min(tokens), max(tokens))
+            marks.append(np.isin(np.arange(1, len(tokens) + 1), np.frombuffer(end, np.int64)))
+        with engine.lock:
+            x, *_ = engine.read(cut, marks, features, width)
+        found |= dict(zip(some, np.split(x, np.cumsum([mark.sum() for mark in marks])[:-1]), strict=True))
+    return [found[each] for each in asked], np.array([len(tokens) for tokens, _ in asked], np.int64)
 
-    name: str
 
-    def __call__(self, prefixes: Sequence[Prefix]) -> Signal:
-        encode = cache(Pocket(self.name).encode)
-        return Heads(self.name).last_value([(*encode(z.question.prompt), *z.tokens) for z in prefixes])
-
-    def worst(self, prompt: int, tokens: int) -> Work:
-        """What a prefix of so many tokens can cost to read: a search asks before it grows one."""
-        return Work(generated=prompt + tokens, evaluator_tokens=prompt + tokens)
+def scores(name: str, head: str, features: np.ndarray) -> np.ndarray:
+    """``features [M, 2 D]`` to the probabilities ``[M]`` that a head gives."""
+    return _head(name, head)(features) if len(features) else np.empty(0)
 
 
 @method
@@ -179,12 +173,7 @@ class Head:
 
 @cache
 def _head(name: str, head: str) -> Head:
-    folder = Pocket(name).folder
-    file = folder / "heads.safetensors"
-    if not file.is_file():
-        known = sorted(each.parent.name for each in DATA.glob("*/heads.safetensors"))
-        remedy = f"use one of {known}, or fit heads for it (training/README.md)"
-        raise InvalidValue(f"Heads.name = {name!r}: the checkpoint has no heads.safetensors; {remedy}")
+    file = _file(name)
     tensors = read_tensors(file)
     if f"{head}.up.weight" not in tensors:
         known = sorted({tensor.split(".")[0] for tensor in tensors})
@@ -199,6 +188,15 @@ def _head(name: str, head: str) -> Head:
 
 
 @cache
-def _middle(name: str) -> int:
+def middle_of(name: str) -> int:
     """After how many layers the first half of the features is read."""
-    return int(json.loads((Pocket(name).folder / "heads.json").read_text())["features"]["middle_layer"])
+    return int(json.loads((_file(name).parent / "heads.json").read_text())["features"]["middle_layer"])
+
+
+def _file(name: str) -> Path:
+    file = Pocket(name).folder / "heads.safetensors"
+    if not file.is_file():
+        known = sorted(each.parent.name for each in DATA.glob("*/heads.safetensors"))
+        remedy = f"use one of {known}, or fit heads for it (training/README.md)"
+        raise InvalidValue(f"Heads.name = {name!r}: the checkpoint has no heads.safetensors; {remedy}")
+    return file
