@@ -203,6 +203,7 @@ from ramify.search import (
     DepthFirst,
     DiverseBeam,
     Evaluator,
+    Even,
     Exponentiated,
     GumbelHalving,
     Likelihood,
@@ -631,6 +632,7 @@ EVALUATORS: tuple[Evaluator, ...] = (
     Exponentiated(),
     Blend((Likelihood(), Exponentiated()), (0.5, 2.0)),
     Staged(Exponentiated(), FinishedHead("main")),
+    Even(),
 )
 SEARCHES = (Search(Beam()), Search(UCT(), Exponentiated(), Sound(), cap=90, rule=BestOfN("score"), fallback="0"))
 

@@ -4,7 +4,17 @@ from ramify.search.adaptive import ABMCTS, BetaScores, NormalScores
 from ramify.search.best import BestFirst, DepthFirst
 from ramify.search.control import Controller, Layered
 from ramify.search.diverse import DiverseBeam
-from ramify.search.evaluate import Blend, Check, Evaluator, Exponentiated, Likelihood, PerLength, RawLikelihood, Staged
+from ramify.search.evaluate import (
+    Blend,
+    Check,
+    Evaluator,
+    Even,
+    Exponentiated,
+    Likelihood,
+    PerLength,
+    RawLikelihood,
+    Staged,
+)
 from ramify.search.level import DVTS, Beam, Breadth, Rebase
 from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
@@ -33,6 +43,7 @@ __all__ = [
     "DepthFirst",
     "DiverseBeam",
     "Evaluator",
+    "Even",
     "Expansion",
     "Exponentiated",
     "Grow",

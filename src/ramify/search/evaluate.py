@@ -26,6 +26,7 @@ __all__ = [
     "Blend",
     "Check",
     "Evaluator",
+    "Even",
     "Exponentiated",
     "Likelihood",
     "PerLength",
@@ -138,6 +139,24 @@ class Staged:
 
     def worst(self, prompt: int, tokens: int) -> Work:
         return _sum([worst_of(part, prompt, tokens) for part in (self.going, self.finished)])
+
+
+@method
+class Even:
+    """S(z) = ``score`` whatever the prefix: no evaluator, so that what a controller does by itself has a row.
+
+    >>> from ramify.types import Question
+    >>> Even()([Prefix(Question("q", ""), (1,), (0,))]).values.tolist()
+    [0.5]
+    """
+
+    score: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(math.isfinite(self.score), "Even.score", self.score, "use a finite number")
+
+    def __call__(self, prefixes: Sequence[Prefix]) -> Signal:
+        return _free([self.score] * len(prefixes))
 
 
 def worst_of(evaluator: Evaluator, prompt: int, tokens: int) -> Work:
