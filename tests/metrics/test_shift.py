@@ -204,6 +204,19 @@ def test_the_jackknife_is_that_of_leaving_executions_out() -> None:
         assert found["size"][r] == pytest.approx(rest.mean_size)
 
 
+def test_one_leaf_a_bank_is_an_independent_draw_of_the_marginal() -> None:
+    banks, p = [("a", "a", "b"), ("b",), (), ("c", "a")], [0.5, 0.2, 0.1, 0.2]
+    exact = joint_law(banks, p).one_leaf()
+    expected = {"a": 0.5 * 2 / 3 + 0.1, "b": 0.5 / 3 + 0.2, "c": 0.1, None: 0.1}
+    assert dict(zip(exact.names, exact.probs.tolist(), strict=True)) == pytest.approx(expected)
+    drawn = np.random.default_rng(0).choice(4, 2000, p=p)
+    law = joint_law([banks[i] for i in drawn]).one_leaf()
+    assert law.draws == 2000
+    for name, share in zip(law.names, law.probs.tolist(), strict=True):
+        assert share == pytest.approx(expected[None if name is None else str(name)], abs=5 * math.sqrt(0.25 / 2000))
+    assert joint_law([[], []], [0.5, 0.5]).one_leaf().names == (None,)
+
+
 def test_banks_without_pairs_have_no_dependence() -> None:
     joint = joint_law([["a"], []])
     assert math.isnan(joint.within)

@@ -16,8 +16,10 @@ from scipy.special import ndtri
 
 from ramify.arrays import Array
 from ramify.errors import require
+from ramify.keys import generator
 from ramify.metrics.estimate import Estimate
-from ramify.metrics.shift import NOTHING
+from ramify.metrics.shift import NOTHING, Law
+from ramify.types import Key
 
 __all__ = ["Joint", "joint_law"]
 
@@ -74,6 +76,20 @@ class Joint:
         held = self.size > 0
         weight = self.weight[held] / self.weight[held].sum()
         return weight @ (self.counts[held] / self.size[held, None])
+
+    def one_leaf(self, run: str = "joint") -> Law:
+        """The law of one leaf of the bank, to hold against q_π: exact, or a leaf drawn from each execution's bank.
+
+        Drawing one leaf a bank keeps the draws independent, as all leaves of the banks would not be. A bank without any
+        gives ⊥ (None).
+        """
+        if self.exact:
+            empty = float(self.weight[self.size == 0].sum())
+            mass = dict(zip(self.names, ((1 - empty) * self.share).tolist(), strict=True)) if self.names else {}
+            return Law.exact({**mass, None: mass.get(None, 0.0) + empty})
+        rng = generator(Key(run, "leaf", 0, "draw"))
+        places = [rng.choice(len(row), p=row / row.sum()) if row.any() else None for row in self.counts]
+        return Law.drawn(None if place is None else self.names[place] for place in places)
 
     @property
     def within(self) -> float:
