@@ -44,6 +44,7 @@ class BankCurve:
     replicates: int = 0  # 0 where nothing was simulated
     kind: str = "shared-bank"  # every rule sees the same candidates; a Run says "end-to-end"
     evidence: str = "fixed"  # the scores are the bank's, so a comparison isolates the rule; "varied" compares the stage
+    replays: Array | None = None  # [Q, K, R] what each replay was worth, where they were kept
 
     def __repr__(self) -> str:
         means = ", ".join(f"{k}: {mean:.4g}" for k, mean in zip(self.budgets, self.mean, strict=True))

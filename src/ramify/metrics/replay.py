@@ -104,13 +104,18 @@ def replays(
     run: str = "replay",
     utility: Utility | None = None,
     open_ended: bool = False,
+    keep: bool = False,
 ) -> tuple[BankCurve, ...]:
-    """``replay`` of several rules: each permutation is drawn once and shown to all of them."""
+    """``replay`` of several rules: each permutation is drawn once and shown to all of them.
+
+    ``keep`` keeps what every replay was worth, beside the means.
+    """
     wanted = list(evidence)
     secret = [name for name in wanted if name in bank.layers and bank.layers[name].role == "diagnostic"]
     require(not secret, "evidence", secret, "it has seen references: use diagnose, which says so in its type")
     candidates = bank.candidates(evidence=wanted, utility=utility, open_ended=open_ended)
-    return _replay(rules, candidates, bank, outcomes.on(bank), whole_budgets(budgets, bank.shape[1]), replicates, run)
+    ks = whole_budgets(budgets, bank.shape[1])
+    return _replay(rules, candidates, bank, outcomes.on(bank), ks, replicates, run, keep)
 
 
 def diagnose(
@@ -125,25 +130,29 @@ def diagnose(
     run: str = "replay",
     utility: Utility | None = None,
     open_ended: bool = False,
+    keep: bool = False,
 ) -> Diagnostic[BankCurve]:
     """``replay`` with evidence that no deployed rule has, such as a reference-assisted verifier's ``scores [Q, N]``."""
     candidates = bank.candidates(evidence=evidence, utility=utility, open_ended=open_ended)
     candidates = dataclasses.replace(candidates, evidence={**candidates.evidence, **scores})
     ks = whole_budgets(budgets, bank.shape[1])
-    (curve,) = _replay([rule], candidates, bank, outcomes.on(bank), ks, replicates, run)
+    (curve,) = _replay([rule], candidates, bank, outcomes.on(bank), ks, replicates, run, keep)
     return Diagnostic(curve, f"reference-assisted scores: {', '.join(scores) or 'none'}")
 
 
 class _Sums:
     """Running sums ``[Q, K]`` of what one rule's replays were worth."""
 
-    def __init__(self, counts: Array, budgets: Array, replicates: int) -> None:
+    def __init__(self, counts: Array, budgets: Array, replicates: int, keep: bool = False) -> None:
+        self.each: list[Array] | None = [] if keep else None
         self.values, self.square, self.invalid = (np.zeros((len(counts), budgets.size)) for _ in range(3))
         self.reach, self.whole = counts[:, None] > budgets, counts[:, None] == budgets
         self.short, self.replicates = counts[:, None] < budgets, replicates
 
     def add(self, worth: Array, none: Array, first: bool) -> None:
         """One block ``[R, Q, K]`` of replicates; of questions with k candidates only the first replicate counts."""
+        if self.each is not None:
+            self.each.append(np.where(self.short, np.nan, worth))
         if first:
             self.values[self.whole], self.invalid[self.whole] = worth[0][self.whole], none[0][self.whole]
         self.values += np.where(self.reach, worth.sum(axis=0), 0.0) / self.replicates
@@ -159,7 +168,8 @@ class _Sums:
         )
         values[self.short] = invalid[self.short] = np.nan
         error = mean_error(np.where(self.reach & ~one, spread, 0.0), values)
-        return BankCurve(budgets, values, name_of(rule), SEEDED, invalid, error, self.replicates)
+        each = None if self.each is None else np.concatenate(self.each).transpose(1, 2, 0)
+        return BankCurve(budgets, values, name_of(rule), SEEDED, invalid, error, self.replicates, replays=each)
 
 
 def _replay(
@@ -170,9 +180,10 @@ def _replay(
     budgets: Array,
     replicates: int,
     run: str,
+    keep: bool = False,
 ) -> tuple[BankCurve, ...]:
     require(is_whole(replicates, 1), "replicates", replicates, "use a number of permutations >= 1")
-    sums = [_Sums(bank.drawn.sum(axis=1), budgets, replicates) for _ in rules]
+    sums = [_Sums(bank.drawn.sum(axis=1), budgets, replicates, keep) for _ in rules]
     known = [bool(bank.shape[1]) and scheme_of(rule, candidates) is not None for rule in rules]
     for block in blocks_of(replicates, bank.drawn.size):
         order = _complete(orders(bank, run, block), bank.drawn)
