@@ -11,6 +11,7 @@ __all__ = [
     "ParseError",
     "RamifyError",
     "StoreError",
+    "StudyError",
     "WorkerLost",
     "is_whole",
     "require",
@@ -39,6 +40,10 @@ class StoreError(RamifyError):
 
 class EndpointError(RamifyError):
     """A server that is not there, refuses, or keeps answering what it cannot have drawn. Keys make a rerun safe."""
+
+
+class StudyError(RamifyError):
+    """A study that cannot be run as it is written: a line for every place, with what to write instead."""
 
 
 class WorkerLost(RamifyError):

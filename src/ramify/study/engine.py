@@ -1,0 +1,203 @@
+"""``run_study``: check everything, make what is missing, decide what is new, and keep the result.
+
+Run again, it goes on with what is there. A leaf is durable before it counts, decisions are kept by everything they
+depend on, and the result is replaced at once: interrupted at any moment, a study ends as one that was not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ramify.bank import Bank, Outcomes
+from ramify.errors import StudyError
+from ramify.study import stored
+from ramify.study.file import Source, load
+from ramify.study.kept import Decided
+from ramify.study.measure import agreements, comparisons, measures, reproduced
+from ramify.study.meter import Meter, Progress
+from ramify.study.own import Ran, run_own
+from ramify.study.plan import Plan, interface_of, plan
+from ramify.study.pools import Filled, fill, rows_of, words
+from ramify.study.result import Coverage, Result, Row
+from ramify.study.spec import Study
+from ramify.study.valid import problems
+from ramify.study.world import World, meet, preflight
+
+__all__ = ["Checked", "check_study", "run_study"]
+
+MARK = "study.txt"  # what the folder is, and of which study
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """A study that can be run, with what it will make."""
+
+    source: Source
+    world: World
+    plan: Plan
+
+
+def check_study(study: Study | Source | str | Path, *, reduced: bool = False, online: bool = False) -> Checked:
+    """Validate a study with its tasks, models and budgets, and plan it. Nothing is generated.
+
+    ``online`` lets endpoints be asked whether they answer; without it everything else is checked.
+    """
+    source = _source(study)
+    if reduced:
+        source = dataclasses.replace(source, study=source.study.small())
+    source.refuse(problems(source.study))
+    world = meet(source)
+    planned = plan(source.study, world)
+    if planned.worst > source.study.limit:
+        much = f"limit = {source.study.limit:g}: the study costs up to {planned.worst:,.0f} (every leaf at its cap)"
+        source.refuse([(("study", "limit"), f"{much}; raise it, or lower n, cap or questions")])
+    if online:
+        preflight(source)
+    return Checked(source, world, planned)
+
+
+def run_study(
+    study: Study | Source | str | Path,
+    folder: str | Path,
+    progress: Callable[[Progress], None] | None = None,
+    *,
+    reduced: bool = False,
+) -> Result:
+    """Run a study into a folder, or go on with the one that is there."""
+    checked = check_study(study, reduced=reduced, online=True)
+    given, world, planned = checked.source.study, checked.world, checked.plan
+    folder = Path(folder)
+    _claim(folder)
+    decided = Decided(folder / "decided")
+    meter = Meter(planned.leaves, given.unit, given.limit, progress)
+    filled = [fill(folder, pool, world.of(pool.task, pool.model), decided, meter) for pool in planned.pools]
+    ran = [run_own(folder, given, own, world.of(own.task, own.model), decided, meter) for own in planned.owns]
+    meter.begin("deciding")
+    rows = [row for each in filled if not each.pool.repeat for row in rows_of(given, each, decided)]
+    rows = _ordered(given, [*rows, *(each.row for each in ran)])
+    result, stores = _result(given, world, planned, filled, ran, rows)
+    stored.write(folder, result, stores)
+    return dataclasses.replace(Result.read(folder), reused=tuple(_reused(filled, ran, decided)))
+
+
+def _source(study: Study | Source | str | Path) -> Source:
+    if isinstance(study, Source):
+        return study
+    return Source(study) if isinstance(study, Study) else load(study)
+
+
+def _claim(folder: Path) -> None:
+    """A folder of a study, or an empty one that becomes it: nothing else is written into."""
+    if (folder / MARK).exists():
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise StudyError(f"{folder} is not empty and holds no study: name another folder, or an empty one")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text(
+        "A ramify study. result.json is what it found, banks/ its leaves, decided/ what need not be decided again.\n"
+    )
+
+
+def _ordered(study: Study, rows: Sequence[Row]) -> list[Row]:
+    """Rows in the order of the matrix: tasks, models, protocols, budgets."""
+    tasks, models = [each.name for each in study.tasks], [each.name for each in study.models]
+    protocols = [each.name for each in study.protocols]
+
+    def place(row: Row) -> tuple[float, ...]:
+        order = tasks.index(row.task), models.index(row.model), protocols.index(row.name)
+        return *order, row.k or 0, row.budget or 0
+
+    return sorted(rows, key=place)
+
+
+def _result(
+    study: Study, world: World, planned: Plan, filled: Sequence[Filled], ran: Sequence[Ran], rows: Sequence[Row]
+) -> tuple[Result, dict[str, str]]:
+    banks: dict[str, Bank] = {each.pool.name: _with_layers(each) for each in filled}
+    outcomes: dict[str, Outcomes] = {each.pool.name: each.outcomes for each in filled}
+    stores = {each.pool.name: each.pool.folder for each in filled}
+    for own, each in zip(planned.owns, ran, strict=True):
+        banks[own.name], stores[own.name] = each.bank, each.store
+        outcomes[own.name] = world.of(own.task, own.model).outcomes(each.bank)
+    result = Result(
+        title=study.title,
+        card=_card(study, planned),
+        questions={task: asked.questions for (task, _), asked in reversed(world.asked.items())},
+        rows=tuple(rows),
+        banks=banks,
+        outcomes=outcomes,
+        comparisons=tuple(comparisons(study, rows)),
+        shared=planned.shared,
+        reproduced=_status(study, filled, planned),
+        interfaces=tuple(_coverage(study, world)),
+        measures=tuple(measures(study, filled)),
+        agreements=tuple(agreements(study, filled)) if study.rank else (),
+        notes=study.notes,
+    )
+    return result, stores
+
+
+def _with_layers(filled: Filled) -> Bank:
+    """The bank with its evidence under the names that protocols use; one name for two things gives way to the text."""
+    given = [(name, words(each)) for protocol in filled.pool.protocols for name, each in protocol.evidence]
+    bank = filled.bank
+    for name, said in dict.fromkeys(given):
+        clash = any(other == name and text != said for other, text in given)
+        label = said if clash else name
+        if label not in bank.layers:
+            bank = bank.attach(label, filled.layers[said])
+    return bank
+
+
+def _status(study: Study, filled: Sequence[Filled], planned: Plan) -> dict[str, str]:
+    found = reproduced(study, filled)
+    return found | {own.name: "Exact replay was not checked." for own in planned.owns}
+
+
+def _coverage(study: Study, world: World) -> Iterator[Coverage]:
+    for (task, name), asked in world.asked.items():
+        model = next(each for each in study.models if each.name == name)
+        yield Coverage(name, task, interface_of(model), len(asked.questions))
+
+
+def _card(study: Study, planned: Plan) -> Mapping[str, str]:
+    """The protocol card: every choice that decides a number, in text."""
+    card = {
+        "study": study.title,
+        "streams": study.run,
+        "unit": words(study.unit),
+        "candidates of a bank": str(study.n or max(study.budgets)),
+        "budgets": ", ".join(map(str, study.budgets)),
+        "cap": str(study.cap),
+        "alternatives a token": str(study.top),
+        "replays": f"{study.replays}, nested and paired",
+        "intervals": f"{study.replicates:,} resamples of questions, {100 * study.level:g} % percentile",
+    }
+    card |= {f"task {task.name}": words(task.task) for task in study.tasks}
+    for model in study.models:
+        decode = words(model.decode or study.decode)
+        card[f"model {model.name}"] = f"{words(model.model)}, {interface_of(model)}, {decode}"
+    for protocol in study.protocols:
+        card[f"protocol {protocol.name}"] = f"{protocol.regime}: {_said(protocol)}"
+    return card | {"plan": str(planned)}
+
+
+def _said(protocol: object) -> str:
+    fields = ("rule", "decode", "stop", "within", "director", "controller", "evaluator", "check")
+    found = [f"{name}={words(getattr(protocol, name))}" for name in fields if getattr(protocol, name) is not None]
+    evidence = [f"{name}={words(each)}" for name, each in getattr(protocol, "evidence", ())]
+    return ", ".join([*found, *evidence])
+
+
+def _reused(filled: Sequence[Filled], ran: Sequence[Ran], decided: Decided) -> Iterator[str]:
+    """What this run found done, and what it did."""
+    for each in filled:
+        if each.reused:
+            yield f"{each.pool.name}: {each.reused} of {each.reused + each.made} leaves were there."
+    again = [each.row.name for each in ran if each.reused]
+    if again:
+        yield f"Run before and unchanged: {', '.join(dict.fromkeys(again))}."
+    if decided.hits:
+        yield f"{decided.hits} of {decided.hits + decided.misses} decisions and layers were there."

@@ -1,0 +1,121 @@
+"""What is wrong with a study by itself: everything that can be refused without asking a task or a model.
+
+A problem is the path of a field and a sentence; whoever read the study from a file turns a path into a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from ramify.errors import is_whole
+from ramify.study.spec import OUTCOMES, Protocol, Study
+
+__all__ = ["Path", "Problem", "nearest", "problems"]
+
+Path: TypeAlias = tuple[str | int, ...]
+Problem: TypeAlias = tuple[Path, str]
+
+
+def problems(study: Study) -> list[Problem]:
+    """Everything that is wrong with a study by itself, each by the path of its field."""
+    return [*_names(study), *_numbers(study), *_protocols(study), *_comparisons(study), *_nothing(study)]
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """``; did you mean X?`` or nothing."""
+    match = get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f"; did you mean {match[0]!r}?" if match else f"; there are {', '.join(map(repr, names))}" if names else ""
+
+
+def _names(study: Study) -> Iterator[Problem]:
+    """Names given twice, and names that nothing has."""
+    tasks, models = [each.name for each in study.tasks], [each.name for each in study.models]
+    protocols = [each.name for each in study.protocols]
+    for section, names in (("task", tasks), ("model", models), ("protocol", protocols)):
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                yield (section, i, "name"), f"name = {name!r} is there twice: give each {section} its own"
+    lists: list[tuple[Path, Sequence[str], list[str]]] = []
+    lists += [(("model", i, "tasks"), each.tasks, tasks) for i, each in enumerate(study.models)]
+    lists += [(("protocol", i, "tasks"), each.tasks, tasks) for i, each in enumerate(study.protocols)]
+    lists += [(("protocol", i, "models"), each.models, models) for i, each in enumerate(study.protocols)]
+    if study.reduced is not None:
+        lists += [(("reduced", "tasks"), study.reduced.tasks, tasks)]
+        lists += [(("reduced", "models"), study.reduced.models, models)]
+    for path, given, known in lists:
+        for name in given:
+            if name not in known:
+                yield path, f"{path[-1]} = {name!r}: the study has no such {str(path[-1])[:-1]}{nearest(name, known)}"
+
+
+def _numbers(study: Study) -> Iterator[Problem]:
+    if study.n is not None and max(study.budgets) > study.n:
+        much = f"budgets = {list(study.budgets)}: {max(study.budgets)} candidates of a bank of n = {study.n}"
+        yield ("study", "budgets"), f"{much}; raise n, or leave that budget out"
+    if not 0 < study.level < 1:
+        yield ("study", "level"), f"level = {study.level}: use a coverage in (0, 1), such as 0.95"
+    if not study.limit > 0:
+        yield ("study", "limit"), f"limit = {study.limit}: nothing can be launched; use an amount > 0"
+    for i, metric in enumerate(study.metrics):
+        k, most = getattr(metric, "k", 1), study.n or max(study.budgets)
+        if is_whole(k) and k > most:
+            yield ("study", "metrics", i), f"metrics: {metric!r} needs {k} candidates, and banks have {most}: raise n"
+
+
+def _protocols(study: Study) -> Iterator[Problem]:
+    for i, each in enumerate(study.protocols):
+        at: Path = ("protocol", i)
+        if each.director is not None and each.controller is not None:
+            yield (*at, "controller"), "director and controller: a protocol is one trajectory or a search, not both"
+        if each.evaluator is not None and each.controller is None:
+            yield (*at, "evaluator"), f"evaluator = {each.evaluator!r} scores prefixes for a controller: name one"
+        if each.check is not None and each.controller is None:
+            yield (*at, "check"), f"check = {each.check!r} prunes prefixes for a controller: name one"
+        if each.budgets and not each.shares:
+            why = "a stop, a limit, a director or a controller decides how many there are"
+            yield (*at, "budgets"), f"budgets = {list(each.budgets)}: {why}; use n for the most, or limits"
+        elif each.shares and study.n is not None and max(study.budgets_of(each)) > study.n:
+            large = max(study.budgets_of(each))
+            yield (*at, "budgets"), f"budgets: {large} candidates of a bank of n = {study.n}; raise n of the study"
+        if each.diagnostic and each.diagnostic != OUTCOMES:
+            yield (*at, "diagnostic"), f"diagnostic = {each.diagnostic!r}: use {OUTCOMES!r}"
+        if each.diagnostic and not each.shares:
+            yield (*at, "diagnostic"), "diagnostic: only a rule on a shared bank can be shown what no system has"
+        if each.limits and any(not limit > 0 for limit in each.limits):
+            yield (*at, "limits"), f"limits = {list(each.limits)}: nothing can be launched; use amounts > 0"
+        if each.n is not None and each.shares:
+            yield (*at, "n"), f"n = {each.n}: the number of a shared bank is the study's; use budgets here"
+        yield from _evidence(each, at)
+
+
+def _evidence(protocol: Protocol, at: Path) -> Iterator[Problem]:
+    """Evidence that a rule reads and nobody makes."""
+    if protocol.regime == "trajectory":
+        return
+    own = [name for name, _ in protocol.evidence] + ([OUTCOMES] if protocol.diagnostic else [])
+    own += ["score", "visits", "multiplicity"] if protocol.regime == "search" else []
+    for name in getattr(protocol.rule, "needs", ()):
+        if name not in own:
+            known = f"evidence has {', '.join(own)}" if own else "the protocol has no evidence"
+            yield (*at, "rule"), f"rule = {protocol.rule!r} reads {name!r}, and {known}{nearest(name, own)}"
+
+
+def _comparisons(study: Study) -> Iterator[Problem]:
+    names = [f"{model.name}: {protocol.name}" for _, model, protocol in study.cells()]
+    names += [protocol.name for protocol in study.protocols]
+    known = list(dict.fromkeys(names))
+    for i, pair in enumerate(study.comparisons):
+        for name in pair:
+            plain = name.partition(" @ ")[0]
+            if plain not in known:
+                yield ("study", "comparisons", i), f"comparisons: there is no {plain!r} here{nearest(plain, known)}"
+
+
+def _nothing(study: Study) -> Iterator[Problem]:
+    for section, entries in (("task", study.tasks), ("model", study.models), ("protocol", study.protocols)):
+        if not entries:
+            yield (section,), f"the study has no [[{section}]]: name at least one"
+    if study.tasks and study.models and study.protocols and not any(study.cells()):
+        yield ("study",), "no protocol is meant for any model and task: look at the lists `models` and `tasks`"

@@ -1,0 +1,198 @@
+"""What a study meets: questions, references, prompts and samplers. Everything is asked for before anything is run."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ramify.arrays import Array
+from ramify.bank import Bank, Outcomes, Proposal
+from ramify.decode import Ban, Chain, Operator
+from ramify.errors import RamifyError, StudyError
+from ramify.ledger import Work
+from ramify.models import decode_with
+from ramify.run import Arm
+from ramify.study.file import Source
+from ramify.study.joined import with_effort
+from ramify.study.spec import Protocol, Study, System, Tasked
+from ramify.study.valid import Problem
+from ramify.types import Question, Sampler
+
+__all__ = ["Asked", "World", "arm_of", "held_of", "meet", "preflight"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Asked:
+    """The questions of a task as one configuration is asked them, and what grades their answers: behind the wall."""
+
+    task: Any
+    questions: tuple[Question, ...]
+    references: tuple[Any, ...]
+
+    def parse(self, text: str, question: Question) -> Any:
+        return self.task.parse(text, question).answer
+
+    def grades(self, answers: Sequence[Any]) -> Array:
+        """[Q] what submitted answers are worth."""
+        pairs = zip(answers, self.references, strict=True)
+        return np.array([float(self.task.grade(answer, gold)) for answer, gold in pairs], dtype=np.float64)
+
+    def outcomes(self, bank: Bank) -> Outcomes:
+        """The grades of a bank: each distinct answer is graded once."""
+        values = np.full(bank.shape, np.nan)
+        for q, (texts, gold) in enumerate(zip(bank.answer_text, self.references, strict=True)):
+            worth = np.array([float(self.task.grade(answer, gold)) for answer in (*texts, None)])  # the last is ⊥
+            values[q] = worth[bank.answers[q]]
+        return Outcomes.of(bank, values, f"{self.task!r}.grade")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class World:
+    """Questions by task and model; a model at another effort is asked the same ones in other words."""
+
+    asked: dict[tuple[str, str], Asked]
+
+    def of(self, task: Tasked, model: System) -> Asked:
+        return self.asked[task.name, model.name]
+
+
+def meet(source: Source) -> World:
+    """Ask every task and model for what the study needs of it; ``StudyError`` says all that is missing, by line."""
+    study, wrong, asked = source.study, list[Problem](), dict[tuple[str, str], Asked]()
+    cells = {(task.name, model.name) for task, model, _ in study.cells()}
+    for i, task in enumerate(study.tasks):
+        for j, model in enumerate(study.models):
+            if (task.name, model.name) not in cells:
+                continue
+            try:
+                asked[task.name, model.name] = _asked(task, model)
+            except _Missing as error:
+                path = ("model", j, "effort") if error.field == "effort" else ("task", i, error.field)
+                wrong.append((path, str(error)))
+    world = World(asked)
+    for j, model in enumerate(study.models):
+        wrong += [(("model", j, field), message) for field, message in _model_problems(study, model, world)]
+    if not wrong:
+        wrong += _protocol_problems(study)
+    source.refuse(wrong)
+    return world
+
+
+def preflight(source: Source) -> None:
+    """Let every model that can (an endpoint) see for itself whether it would answer, before any work."""
+    wrong = list[Problem]()
+    for j, model in enumerate(source.study.models):
+        check: Callable[[], Any] | None = getattr(model.model, "preflight", None)
+        if check is None:
+            continue
+        try:
+            check()
+        except (RamifyError, OSError) as error:
+            wrong.append((("model", j, "model"), f"model = {model.name!r} does not answer: {error}"))
+    source.refuse(wrong)
+
+
+class _Missing(Exception):
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def _asked(entry: Tasked, model: System) -> Asked:
+    try:
+        task = with_effort(entry.task, model.effort) if model.effort else entry.task
+    except RamifyError as error:
+        raise _Missing("effort", str(error)) from None
+    options: dict[str, Any] = {"run": entry.run} if entry.run else {}
+    try:
+        questions = _questions(task, entry.questions, options)
+        references = tuple(task.references(questions))
+    except (RamifyError, OSError) as error:
+        field = "questions" if entry.questions is not None and "questions(n)" in str(error) else "task"
+        raise _Missing(field, f"{field} = {_said(entry, field)}: {error}") from None
+    lacking = [question.id for question, gold in zip(questions, references, strict=False) if gold is None]
+    if len(references) < len(questions) or lacking:
+        which = lacking[0] if lacking else questions[len(references)].id
+        many = len(lacking) or len(questions) - len(references)
+        remedy = "without gold nothing can be graded: give references, or leave those questions out"
+        raise _Missing("task", f"task = {entry.task!r}: {many} questions have no reference, first {which!r}; {remedy}")
+    return Asked(task, questions, references)
+
+
+def _said(entry: Tasked, field: str) -> str:
+    return repr(getattr(entry, field))
+
+
+def _questions(task: Any, n: int | None, options: dict[str, Any]) -> tuple[Question, ...]:
+    """``n`` questions, or all; a generated task has no end and must be told."""
+    parameter = inspect.signature(task.questions).parameters.get("n")
+    if n is None and parameter is not None and parameter.default is parameter.empty:
+        raise _Missing("task", f"task = {task!r} generates questions: say how many, questions = 60")
+    found = task.questions(**options) if n is None else task.questions(n, **options)
+    if not found:
+        raise _Missing("task", f"task = {task!r} has no questions")
+    return tuple(found)
+
+
+def _model_problems(study: Study, model: System, world: World) -> Iterator[tuple[str, str]]:
+    """A checkpoint that is not there, and caps that do not fit its context."""
+    try:
+        context = getattr(model.model, "context", None)
+        encode = getattr(model.model, "encode", None)
+    except (RamifyError, OSError) as error:
+        yield "model", f"model: {error}"
+        return
+    if context is None or encode is None:
+        return
+    mine = [each for (_, name), each in world.asked.items() if name == model.name]
+    longest = max((len(encode(question.prompt)) for each in mine for question in each.questions), default=0)
+    for cap in sorted({study.cap_of(protocol, each) for _, each, protocol in study.cells() if each == model}):
+        if longest + cap > context:
+            room = f"a prompt of {longest} tokens and cap = {cap} are more than the {context} that the model can read"
+            yield "cap" if model.cap else "model", f"{model.name}: {room}; use a cap of at most {context - longest}"
+
+
+def _protocol_problems(study: Study) -> Iterator[Problem]:
+    """Limits that admit nothing, and evidence that needs what is not recorded."""
+    for _, model, protocol in study.cells():
+        at, cap = ("protocol", study.protocols.index(protocol)), study.cap_of(protocol, model)
+        worst = study.unit(Work(generated=cap if protocol.regime == "leaves" else 1))
+        small = [limit for limit in protocol.limits if limit < worst]
+        if small:
+            what = f"a leaf of at most cap = {cap} tokens" if protocol.regime == "leaves" else "one token"
+            yield (*at, "limits"), f"limits = {small}: {what} costs {worst:g} at worst, so nothing could be launched"
+        top = study.top if model.top is None else model.top
+        for name, evidence in protocol.evidence:
+            needed = getattr(getattr(evidence, "needs", None), "top", 0)
+            if needed > top:
+                much = f"evidence {name!r} reads {needed} alternatives a token, and top = {top} are recorded"
+                yield (*at, "evidence"), f"{much}: raise top of [study]"
+
+
+# ------------------------------------------------------------------------------------------------------------- samplers
+
+
+def arm_of(model: System, decode: Operator, proposal: Proposal) -> Arm:
+    """The source of candidates of a configuration: a local model under its decoder, or one that samples by itself."""
+    own: Callable[[Operator, Proposal], Arm] | None = getattr(model.model, "arm", None)
+    if own is not None:
+        return own(decode, proposal)
+    sampler = decode_with(model.model, decode, batch=model.batch, workers=model.workers)
+    return Arm(proposal, sampler, lambda question: tuple(model.model.encode(question.prompt)))
+
+
+def held_of(model: System, decode: Operator) -> Sampler:
+    """The same with the end suppressed, for directors that forbid it."""
+    eos = getattr(model.model, "eos", None)
+    if eos is None:
+        raise StudyError(f"{model.name} does not say which token ends a text: a director needs a local model")
+    return decode_with(model.model, Chain(decode, Ban((eos,))), batch=model.batch)
+
+
+def limited(protocol: Protocol) -> tuple[float | None, ...]:
+    """The limits of a protocol, or the one that is none."""
+    return protocol.limits or (None,)

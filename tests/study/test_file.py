@@ -1,0 +1,247 @@
+"""Study files: what is read, and every way to write one that cannot be run, with its line and what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ramify.decide import SoftmaxVote
+from ramify.decode import Chain, Temperature, TopP
+from ramify.errors import InvalidValue, StudyError
+from ramify.models import Pocket
+from ramify.study import check_study, load, loads, run_study
+from ramify.study import world as world_module
+from ramify.study.kinds import kind_of
+from ramify.study.lines import index, nearest_line
+from ramify.tasks import Countdown
+from tests import methods
+from tests.study.tools import Guess, study
+
+GOOD = """\
+[study]
+title = "A vote"
+run = "votes"
+decode = "Chain(Temperature(0.6), TopP(0.95))"
+cap = 100
+n = 8
+budgets = [1, 2, 8]
+metrics = ["PassAt(8)"]
+comparisons = [["soft", "vote @ 2"]]
+
+[task]
+name = "countdown"
+task = "Countdown(3)"
+questions = 4
+
+[[model]]
+name = "tiny"
+model = "Pocket('tiny')"
+
+[[protocol]]
+name = "vote"
+
+[[protocol]]
+name = "soft"
+rule = "SoftmaxVote(temperature=0.1)"
+evidence = "TokenEvidence(LogProb(), Mean())"
+
+[reduced]
+questions = 2
+n = 2
+"""
+
+
+def test_a_study_file_is_a_study() -> None:
+    found = loads(GOOD).study
+    assert found.decode == Chain(Temperature(0.6), TopP(0.95))
+    assert (found.tasks[0].task, found.tasks[0].questions) == (Countdown(3), 4)
+    assert found.models[0].model == Pocket("tiny")
+    assert found.protocols[1].rule == SoftmaxVote(temperature=0.1)
+    assert found.budgets == (1, 2, 8)
+    assert found.small().n == 2
+    assert found.small().budgets == (1, 2)
+
+
+# (what is written instead of what, the line, words of the message)
+BAD = {
+    "unknown rule": ('"SoftmaxVote(', '"SoftMaxVote(', 25, "did you mean SoftmaxVote?"),
+    "unknown field of a rule": ("temperature=0.1", "temprature=0.1", 25, "did you mean temperature?"),
+    "unknown key": ("questions = 4", "question = 4", 14, "[task] has no such field; did you mean 'questions'?"),
+    "unknown table": ("[reduced]", "[reduce]", 28, "a study has no such table; did you mean 'reduced'?"),
+    "unknown checkpoint": ("Pocket('tiny')", "Pocket('tinny')", 18, "use a folder with a config.json, or one of"),
+    "unknown task": ('"Countdown(3)"', '"Countdwon(3)"', 13, "did you mean Countdown?"),
+    "bad value": ("Countdown(3)", "Countdown(9)", 13, "Countdown.level = 9: use 2 to 6 numbers"),
+    "wrong slot": ('"SoftmaxVote(temperature=0.1)"', '"TopP(0.9)"', 25, "is a decoder, which belongs into decode"),
+    "another slot": ('"TokenEvidence(LogProb(), Mean())"', '"LogProb()"', 26, "evidence takes evidence, such as"),
+    "wrong type": ("cap = 100", 'cap = "100"', 5, "cap = '100': use a whole number >= 1"),
+    "a number for a method": ('rule = "SoftmaxVote(temperature=0.1)"', "rule = 3", 25, "write the value's text form"),
+    "not increasing": ("[1, 2, 8]", "[2, 1, 8]", 7, "use increasing numbers"),
+    "impossible budget": ("[1, 2, 8]", "[1, 2, 16]", 7, "16 candidates of a bank of n = 8; raise n"),
+    "impossible metric": ("PassAt(8)", "PassAt(9)", 8, "needs 9 candidates, and banks have 8"),
+    "impossible cap": ("cap = 100", "cap = 5000", 18, "use a cap of at most"),
+    "impossible limit": ('name = "vote"', 'name = "vote"\nlimits = [50.0]', 22, "costs 100 at worst"),
+    "too many questions": ("Countdown(3)", "Countdown(2)", 14, ""),
+    "unknown comparison": ('"vote @ 2"', '"vot @ 2"', 9, "did you mean 'vote'?"),
+    "unknown model": ('name = "vote"', 'name = "vote"\nmodels = ["tyny"]', 22, "did you mean 'tiny'?"),
+    "evidence nobody makes": (
+        'rule = "SoftmaxVote(t',
+        "rule = \"SoftmaxVote('logp', t",
+        25,
+        "reads 'logp', and evidence has",
+    ),
+    "alternatives not recorded": (
+        "TokenEvidence(LogProb(), Mean())",
+        "TokenEvidence(Confidence(20), Mean())",
+        26,
+        "reads 20 alternatives a token, and top = 0 are recorded: raise top",
+    ),
+    "a name twice": ('name = "soft"', 'name = "vote"', 24, "is there twice"),
+    "no toml": ("cap = 100", "cap = ", 5, "Invalid value"),
+    "too little for the whole": ("cap = 100", "cap = 100\nlimit = 100", 6, "the study costs up to 3,200"),
+    "a stop with budgets": (
+        'name = "vote"',
+        'name = "vote"\nstop = "AdaptiveConsistency(0.9)"\nbudgets = [1]',
+        23,
+        "use n for the most, or limits",
+    ),
+    "an evaluator alone": (
+        'name = "vote"',
+        'name = "vote"\nevaluator = "Likelihood()"',
+        22,
+        "for a controller: name one",
+    ),
+    "effort of a task without": ('name = "tiny"', 'name = "tiny"\neffort = "extreme"', 18, "use one of"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_studies_fail_before_any_work(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a sampler was made")
+
+    monkeypatch.setattr(world_module, "decode_with", never)
+    old, new, line, words = BAD[name]
+    file, folder = tmp_path / "study.toml", tmp_path / "out"
+    text = GOOD.replace(old, new, 1)
+    assert text != GOOD
+    if name == "too many questions":
+        text, words = text.replace("questions = 4", "questions = 400"), "there are only about"
+    file.write_text(text)
+    with pytest.raises(StudyError) as caught:
+        run_study(file, folder)
+    said = str(caught.value)
+    assert f"{file}:{line}: " in said, said
+    assert words in said, said
+    assert not folder.exists()
+
+
+def test_every_line_that_is_wrong_is_said_at_once() -> None:
+    text = GOOD.replace("cap = 100", "cap = -1").replace("Countdown(3)", "Countdwon(3)").replace("Pocket(", "Pokcet(")
+    with pytest.raises(StudyError) as caught:
+        loads(text, "s.toml")
+    assert [line.split(" ")[0] for line in str(caught.value).splitlines()] == ["s.toml:5:", "s.toml:13:", "s.toml:18:"]
+
+
+def test_a_file_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "repeated.toml").write_text(GOOD)
+    with pytest.raises(StudyError, match=r"did you mean 'repeated\.toml'"):
+        load(tmp_path / "repeatd.toml")
+
+
+def test_a_task_without_gold_is_refused() -> None:
+    from ramify.study import Tasked
+
+    with pytest.raises(StudyError, match=r"study: task.0.task: .*6 questions have no reference, first 'g0'"):
+        check_study(study(tasks=(Tasked(Guess(gold=False), "guess", 6),)))
+
+
+def test_an_endpoint_that_does_not_answer_is_refused_before_any_work(tmp_path: Path) -> None:
+    import dataclasses
+
+    from ramify.study import System
+    from tests.study.tools import Dice
+
+    class Far(Dice):
+        def preflight(self) -> None:
+            raise InvalidValue("http://localhost:1 refused the connection: start the server")
+
+    given = study(models=(dataclasses.replace(System(Far()), name="far"),), protocols=study().protocols[:1])
+    check_study(given)  # everything else can be checked without it
+    with pytest.raises(StudyError, match=r"model.0.model: model = 'far' does not answer: .* start the server"):
+        run_study(given, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_python_file_makes_the_same_study(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from ramify.models import Pocket\n"
+        "from ramify.study import Protocol, Study, System, Tasked\n"
+        "from ramify.tasks import Countdown\n"
+        "study = Study('mine', (Tasked(Countdown(3), questions=2),), (System(Pocket('tiny')),), (Protocol('vote'),))\n"
+    )
+    assert load(file).study.title == "mine"
+    file.write_text("study = 3\n")
+    with pytest.raises(StudyError, match=r"sets `study = Study\(...\)`, and this one has 3"):
+        load(file)
+    file.write_text("1 / 0\n")
+    with pytest.raises(StudyError, match="ZeroDivisionError"):
+        load(file)
+    file.write_text(
+        "from ramify.decode import TopP\nfrom ramify.study import Protocol, Study\n"
+        "study = Study('mine', (), (), (Protocol('vote', TopP(0.9)),))\n"
+    )
+    with pytest.raises(StudyError, match=r"mine.py: protocol.0.rule: rule: TopP.* is a decoder"):
+        load(file)
+
+
+# ---------------------------------------------------------------------------------------------------------- the pieces
+
+
+def test_keys_are_found_in_every_form_of_toml() -> None:
+    text = '''a = 1
+[study] # a comment
+title = """
+name = "not a key"
+"""
+budgets = [
+  1, # [[nor.a.table]]
+  2,
+]
+"quoted key" = 1
+x.y = 2
+
+[[protocol]]
+name = 'a'
+[protocol.evidence]
+logp = "[z]"
+[[protocol]]
+evidence = { a = "b" }
+'''
+    lines = index(text)
+    assert lines[("a",)] == 1
+    assert lines[("study", "title")] == 3
+    assert ("study", "name") not in lines
+    assert lines[("study", "budgets")] == 6
+    assert lines[("study", "quoted key")] == 10
+    assert lines[("study", "x", "y")] == 11
+    assert lines[("protocol", 0, "evidence", "logp")] == 16
+    assert lines[("protocol", 1, "evidence")] == 18
+    assert nearest_line(lines, ("protocol", 1, "evidence", "a")) == 18
+    assert nearest_line(lines, ("nothing", "here")) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("decoder", methods.OPERATORS),
+        ("rule", methods.RULES),
+        ("evidence", methods.EVIDENCE),
+        ("stop", methods.STOPS),
+        ("controller", methods.CONTROLLERS),
+    ],
+)
+def test_every_method_says_which_slot_it_fits(kind: str, values: tuple[object, ...]) -> None:
+    assert values
+    assert {kind_of(value) for value in values} == {kind}
