@@ -244,7 +244,8 @@ from ramify.stop import (
     TokenLimit,
     TokenStop,
 )
-from ramify.tasks import Arithmetic, Countdown, Ladder, Limits, Modular, Sound, Verified
+from ramify.study import Joined
+from ramify.tasks import Arithmetic, Countdown, Ladder, Limits, Modular, Sound, Verified, Verifier
 from ramify.types import Key
 from ramify.verify import GENERAL, CompassVerifier, Pairwise, Pointwise
 
@@ -466,7 +467,7 @@ MODELS = (
     ProcessHead("main", LogProduct()),
     FinishedHead("main", shared=True),
 )
-TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified())
+TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified(), Verifier())
 CHECKS = (Limits(), Ladder(), Ladder(Limits(digits=50), math=False))
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls(), Flops(10, 2, 4), Money(2.0, 0.5), Seconds(0.1))
@@ -639,6 +640,7 @@ SEARCHES = (Search(Beam()), Search(UCT(), Exponentiated(), Sound(), cap=90, rule
 INTERVALS = (Percentile(), BCa(0.9), Studentised())
 PRIORS = (BetaPrior(), BetaPrior(0.5, 0.5))
 VERIFIERS = (CompassVerifier("contextual", model="m"), Pointwise(GENERAL, cap=64), GENERAL, Pairwise(both=False, cap=9))
+JOINED = (Joined(Countdown(3), Arithmetic(2, "high")),)
 METHODS: tuple[object, ...] = (
     *OPERATORS,
     *DRAWS,
@@ -661,4 +663,5 @@ METHODS: tuple[object, ...] = (
     *EVALUATORS,
     *SEARCHES,
     *VERIFIERS,
+    *JOINED,
 )

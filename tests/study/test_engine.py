@@ -21,14 +21,14 @@ from ramify.models import decode_with
 from ramify.stop import AdaptiveConsistency
 from ramify.study import Progress, Protocol, Result, System, Tasked, check_study, run_study
 from ramify.study import pools as pools_module
-from ramify.study import world as world_module
+from ramify.study import source as source_module
 from tests.study.tools import Counter, Dice, Guess, protocols, same, study
 
 
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     found = Counter()
-    monkeypatch.setattr(world_module, "decode_with", found.wrap(decode_with))
+    monkeypatch.setattr(source_module, "decode_with", found.wrap(decode_with))
     return found
 
 

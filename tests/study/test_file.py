@@ -11,7 +11,7 @@ from ramify.decode import Chain, Temperature, TopP
 from ramify.errors import InvalidValue, StudyError
 from ramify.models import Pocket
 from ramify.study import check_study, load, loads, run_study
-from ramify.study import world as world_module
+from ramify.study import source as source_module
 from ramify.study.kinds import kind_of
 from ramify.study.lines import index, nearest_line
 from ramify.tasks import Countdown
@@ -120,7 +120,7 @@ def test_bad_studies_fail_before_any_work(name: str, tmp_path: Path, monkeypatch
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a sampler was made")
 
-    monkeypatch.setattr(world_module, "decode_with", never)
+    monkeypatch.setattr(source_module, "decode_with", never)
     old, new, line, words = BAD[name]
     file, folder = tmp_path / "study.toml", tmp_path / "out"
     text = GOOD.replace(old, new, 1)

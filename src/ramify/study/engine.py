@@ -18,9 +18,10 @@ from ramify.study.kept import Decided
 from ramify.study.measure import agreements, comparisons, measures, reproduced
 from ramify.study.meter import Meter, Progress
 from ramify.study.own import Ran, run_own
-from ramify.study.plan import Plan, interface_of, plan
+from ramify.study.plan import Plan, plan
 from ramify.study.pools import Filled, fill, rows_of, words
 from ramify.study.result import Coverage, Result, Row
+from ramify.study.source import identity_of, interface_of
 from ramify.study.spec import Study
 from ramify.study.valid import problems
 from ramify.study.world import World, meet, preflight
@@ -177,8 +178,8 @@ def _card(study: Study, planned: Plan) -> Mapping[str, str]:
     }
     card |= {f"task {task.name}": words(task.task) for task in study.tasks}
     for model in study.models:
-        decode = words(model.decode or study.decode)
-        card[f"model {model.name}"] = f"{words(model.model)}, {interface_of(model)}, {decode}"
+        decode = words(study.decode_of(None, model))
+        card[f"model {model.name}"] = f"{identity_of(model.model)}, {interface_of(model)}, {decode}"
     for protocol in study.protocols:
         card[f"protocol {protocol.name}"] = f"{protocol.regime}: {_said(protocol)}"
     return card | {"plan": str(planned)}

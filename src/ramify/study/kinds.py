@@ -21,6 +21,7 @@ CALLS = {
     ("Work", "int"): "unit",
     ("Work", "float"): "unit",
     ("Profiled", "Array"): "metric",
+    ("Iterable[Request]", "Iterator[Leaf]"): "model",
 }
 VERBS = (
     (("act",), "director"),
@@ -28,8 +29,6 @@ VERBS = (
     (("fit", "warmup"), "token stop"),
     (("questions", "references", "parse", "grade"), "task"),
     (("start", "logits", "advance", "select"), "model"),
-    (("sampler",), "model"),
-    (("preflight",), "model"),
 )
 # field -> (kind, an example)
 SLOTS = {

@@ -12,8 +12,8 @@ from ramify.metrics.bankcurve import over_questions
 from ramify.metrics.estimate import Estimate
 from ramify.study.pools import Filled, words
 from ramify.study.result import Agreed, Comparison, Measure, Row
+from ramify.study.source import arm_of
 from ramify.study.spec import Study
-from ramify.study.world import arm_of
 from ramify.types import Key, Request
 
 __all__ = ["agreements", "comparisons", "measures", "reproduced"]
@@ -158,7 +158,7 @@ def _again(study: Study, filled: Filled) -> str:
     many = min(study.replayed, bank.shape[0]) if hasattr(pool.model.model, "logits") else 0
     if not many or bank.tokens is None:
         return "Exact replay was not checked."
-    arm = arm_of(pool.model, pool.decode, pool.proposal)
+    arm = arm_of(pool.model, pool.decode, pool.proposal, bank.questions[:many])
     asked = {bank.key(q, 0): q for q in range(many)}
     requests = [Request(key, arm.encode(bank.questions[q]), pool.cap) for key, q in asked.items()]
     made: Mapping[Key, Array] = {leaf.key: leaf.tokens for leaf in arm.sampler(requests)}

@@ -19,11 +19,12 @@ from ramify.search.evaluate import Likelihood
 from ramify.store import Store
 from ramify.study.kept import Decided, Remembered
 from ramify.study.meter import Meter
-from ramify.study.plan import Own, interface_of
+from ramify.study.plan import Own
 from ramify.study.pools import digest_of, priced, shares_of, unit_name, words
 from ramify.study.result import STAGES, Row
+from ramify.study.source import arm_of, held_of, interface_of
 from ramify.study.spec import Study
-from ramify.study.world import Asked, arm_of, held_of
+from ramify.study.world import Asked
 from ramify.types import Key, Leaf
 
 __all__ = ["Ran", "run_own"]
@@ -116,7 +117,7 @@ def _leaves(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) ->
         each=math.inf if own.limit is None else own.limit,
         top=own.top,
     )
-    arm = arm_of(own.model, own.decode, own.proposal)
+    arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     arm = dataclasses.replace(arm, sampler=_counted(arm, meter))
     ledger, ahead = Ledger(unit_name(study.unit), study.unit), min(own.model.batch, len(asked.questions))
     store = Store.create(folder / own.folder)
@@ -141,7 +142,7 @@ def _leaves(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) ->
 
 def _trajectory(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) -> dict[str, Array]:
     director = _spelled(own.protocol.director, own.model.model.encode)
-    arm = arm_of(own.model, own.decode, own.proposal)
+    arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     ledger = Ledger(unit_name(study.unit), study.unit, math.inf if own.limit is None else own.limit)
     with (
         Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, _teller(meter)) as free,
@@ -185,7 +186,7 @@ def _search(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) ->
         cap=own.cap,
         rule=own.protocol.rule,
     )
-    arm = arm_of(own.model, own.decode, own.proposal)
+    arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     ledger = Ledger(unit_name(study.unit), study.unit, math.inf if own.limit is None else own.limit)
     with Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, _teller(meter)) as sampler:
         arm = dataclasses.replace(arm, sampler=sampler)

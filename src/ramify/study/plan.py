@@ -17,10 +17,11 @@ from ramify.bank import Proposal
 from ramify.decode import Operator
 from ramify.describe import text
 from ramify.ledger import Work
+from ramify.study.source import identity_of, proposal_of
 from ramify.study.spec import Protocol, Study, System, Tasked
-from ramify.study.world import World, limited
+from ramify.study.world import World
 
-__all__ = ["Own", "Plan", "Pool", "interface_of", "plan"]
+__all__ = ["Own", "Plan", "Pool", "plan"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _pools(study: Study) -> Iterator[Pool]:
         operator = study.decode_of(protocols[0], model)
         n = study.n or max(max(study.budgets_of(protocol)) for protocol in protocols)
         name = f"{model.name} on {task.name}" + ("" if alone else f", {decode}, cap {cap}")
-        own = decode == text(model.decode or study.decode)  # repeats are of the configuration, not of every protocol
+        own = decode == text(study.decode_of(None, model))  # repeats are of the configuration, not of every protocol
         for repeat in range((model.repeats if own else 0) + 1):
             mark = f", repeat {repeat}" if repeat else ""
             made = _made(study, task, model, operator, cap, f"repeat {repeat}" if repeat else "")
@@ -119,7 +120,7 @@ def _owns(study: Study) -> Iterator[Own]:
             continue
         decode, cap = study.decode_of(protocol, model), study.cap_of(protocol, model)
         n = study.size(protocol) if protocol.regime == "leaves" else 1 if protocol.regime == "trajectory" else 0
-        for limit in limited(protocol):
+        for limit in protocol.limits or (None,):
             mark = "" if limit is None else f", {limit:g}"
             name = f"{model.name} on {task.name}, {protocol.name}{mark}"
             # Leaves under a stop are the same whatever its threshold: those that are there are used again.
@@ -138,25 +139,12 @@ def _made(
     study: Study, task: Tasked, model: System, decode: Operator, cap: int, mark: str
 ) -> tuple[str, Tasked, System, Operator, Proposal]:
     """Where a bank lies, and what it is made of: both named after everything that decides what a leaf is."""
-    parts = (study.run, text(task.task), text(model.model), model.effort, text(decode), cap, _top(study, model), mark)
+    top = _top(study, model)
+    parts = (study.run, text(task.task), identity_of(model.model), model.effort, text(decode), cap, top, mark)
     digest = blake2b("\n".join(map(str, parts)).encode(), digest_size=5).hexdigest()
     slug = re.sub(r"[^a-z0-9]+", "-", f"{model.name} {task.name}".lower()).strip("-")[:48]
-    top = _top(study, model)
-    proposal = Proposal(
-        run=f"{study.run}/{digest}",
-        protocol=text(decode),
-        model=text(model.model),
-        interface=interface_of(model),
-        top=top,
-        stage="raw" if top and hasattr(model.model, "logits") else "unknown",
-    )
+    proposal = proposal_of(model, decode, f"{study.run}/{digest}", top)
     return f"banks/{slug}-{digest}", task, model, decode, proposal
-
-
-def interface_of(model: System) -> str:
-    """How a configuration is asked: what its entry says, or its model, or the kind of model and the effort."""
-    said = model.interface or getattr(model.model, "interface", "")
-    return str(said) or "/".join(part for part in (type(model.model).__name__.lower(), model.effort) if part)
 
 
 def _sentences(pools: tuple[Pool, ...], owns: tuple[Own, ...]) -> Iterator[str]:

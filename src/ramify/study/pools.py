@@ -21,10 +21,11 @@ from ramify.metrics.replay import diagnose, replays
 from ramify.store import Store
 from ramify.study.kept import Decided, Stream
 from ramify.study.meter import Meter
-from ramify.study.plan import Pool, interface_of
+from ramify.study.plan import Pool
 from ramify.study.result import Row
+from ramify.study.source import arm_of, interface_of
 from ramify.study.spec import OUTCOMES, Protocol, Study
-from ramify.study.world import Asked, arm_of
+from ramify.study.world import Asked
 from ramify.types import Key, Question, Request
 
 __all__ = ["Filled", "digest_of", "fill", "priced", "rows_of", "shares_of", "unit_name", "words"]
@@ -67,7 +68,7 @@ def fill(folder: Path, pool: Pool, asked: Asked, decided: Decided, meter: Meter)
 
 def _draw(path: Path, pool: Pool, asked: Asked, meter: Meter) -> tuple[int, int, Array]:
     """(leaves made, leaves that were there, tokens of each prompt [Q]). Rounds: every question's first leaf first."""
-    arm = arm_of(pool.model, pool.decode, pool.proposal)
+    arm = arm_of(pool.model, pool.decode, pool.proposal, asked.questions)
     prompt = {question.id: arm.encode(question) for question in asked.questions}
     place = {question.id: question for question in asked.questions}
     keys = [Key(pool.proposal.run, name, sample) for sample in range(pool.n) for name in place]

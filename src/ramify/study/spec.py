@@ -158,8 +158,10 @@ class Study:
     def cap_of(self, protocol: Protocol, model: System) -> int:
         return protocol.cap or model.cap or self.cap
 
-    def decode_of(self, protocol: Protocol, model: System) -> Operator:
-        return protocol.decode or model.decode or self.decode
+    def decode_of(self, protocol: Protocol | None, model: System) -> Operator:
+        """The decoder of a protocol, or of its model, or of the study: the first that is given."""
+        given = [protocol and protocol.decode, model.decode, getattr(model.model, "decoder", None)]
+        return next((each for each in given if each not in (None, Chain())), self.decode)  # type: ignore[return-value]
 
     def cells(self) -> Iterator[tuple[Tasked, System, Protocol]]:
         """The matrix: every task, model and protocol that are meant for each other."""
@@ -239,4 +241,6 @@ def _meant(names: tuple[str, ...], among: tuple[str, ...]) -> bool:
 
 
 def _named(value: Any) -> str:
-    return str(getattr(value, "name", "")) or repr(value)
+    """The name that a task or a model has of its own, or its text form."""
+    named = [getattr(value, each, None) for each in ("name", "model")]
+    return next((name for name in named if isinstance(name, str) and name), repr(value))

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ramify.arrays import Array
-from ramify.bank import Bank, Outcomes, Proposal
-from ramify.decode import Ban, Chain, Operator
-from ramify.errors import RamifyError, StudyError
+from ramify.bank import Bank, Outcomes
+from ramify.errors import RamifyError
 from ramify.ledger import Work
-from ramify.models import decode_with
-from ramify.run import Arm
 from ramify.study.file import Source
 from ramify.study.joined import with_effort
-from ramify.study.spec import Protocol, Study, System, Tasked
+from ramify.study.source import answers, proposal_of
+from ramify.study.spec import Study, System, Tasked
 from ramify.study.valid import Problem
-from ramify.types import Question, Sampler
+from ramify.types import Question
 
-__all__ = ["Asked", "World", "arm_of", "held_of", "meet", "preflight"]
+__all__ = ["Asked", "World", "meet", "preflight"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,16 +81,19 @@ def meet(source: Source) -> World:
 
 
 def preflight(source: Source) -> None:
-    """Let every model that can (an endpoint) see for itself whether it would answer, before any work."""
-    wrong = list[Problem]()
-    for j, model in enumerate(source.study.models):
-        check: Callable[[], Any] | None = getattr(model.model, "preflight", None)
-        if check is None:
+    """Let every model that can (an endpoint) be asked whether it would answer, before any work."""
+    study, wrong = source.study, list[Problem]()
+    for j, model in enumerate(study.models):
+        mine = [protocol for _, each, protocol in study.cells() if each == model]
+        if not mine:
             continue
+        cap, top = max(study.cap_of(each, model) for each in mine), study.top if model.top is None else model.top
         try:
-            check()
+            why = answers(model, study.decode_of(mine[0], model), cap, top)
         except (RamifyError, OSError) as error:
-            wrong.append((("model", j, "model"), f"model = {model.name!r} does not answer: {error}"))
+            why = str(error)
+        if why:
+            wrong.append((("model", j, "model"), f"model = {model.name!r} does not answer: {why}"))
     source.refuse(wrong)
 
 
@@ -166,33 +167,13 @@ def _protocol_problems(study: Study) -> Iterator[Problem]:
             what = f"a leaf of at most cap = {cap} tokens" if protocol.regime == "leaves" else "one token"
             yield (*at, "limits"), f"limits = {small}: {what} costs {worst:g} at worst, so nothing could be launched"
         top = study.top if model.top is None else model.top
+        try:
+            proposal_of(model, study.decode_of(protocol, model), study.run, top)
+        except RamifyError as error:
+            field = ("decode",) if protocol.decode is not None else ()
+            yield (*at, *field), f"{protocol.name} with {model.name}: {error}"
         for name, evidence in protocol.evidence:
             needed = getattr(getattr(evidence, "needs", None), "top", 0)
             if needed > top:
                 much = f"evidence {name!r} reads {needed} alternatives a token, and top = {top} are recorded"
                 yield (*at, "evidence"), f"{much}: raise top of [study]"
-
-
-# ------------------------------------------------------------------------------------------------------------- samplers
-
-
-def arm_of(model: System, decode: Operator, proposal: Proposal) -> Arm:
-    """The source of candidates of a configuration: a local model under its decoder, or one that samples by itself."""
-    own: Callable[[Operator, Proposal], Arm] | None = getattr(model.model, "arm", None)
-    if own is not None:
-        return own(decode, proposal)
-    sampler = decode_with(model.model, decode, batch=model.batch, workers=model.workers)
-    return Arm(proposal, sampler, lambda question: tuple(model.model.encode(question.prompt)))
-
-
-def held_of(model: System, decode: Operator) -> Sampler:
-    """The same with the end suppressed, for directors that forbid it."""
-    eos = getattr(model.model, "eos", None)
-    if eos is None:
-        raise StudyError(f"{model.name} does not say which token ends a text: a director needs a local model")
-    return decode_with(model.model, Chain(decode, Ban((eos,))), batch=model.batch)
-
-
-def limited(protocol: Protocol) -> tuple[float | None, ...]:
-    """The limits of a protocol, or the one that is none."""
-    return protocol.limits or (None,)

@@ -2,7 +2,7 @@
 
 from ramify.tasks.pocket.alphabet import EOS, PAD, TOKENS, decode, encode
 from ramify.tasks.pocket.arithmetic import Arithmetic
-from ramify.tasks.pocket.check import Sound, Verified, task_of
+from ramify.tasks.pocket.check import Sound, Verified, Verifier, task_of
 from ramify.tasks.pocket.countdown import Countdown
 from ramify.tasks.pocket.examples import Curriculum, Examples
 from ramify.tasks.pocket.family import EFFORTS
@@ -23,6 +23,7 @@ __all__ = [
     "Sound",
     "Step",
     "Verified",
+    "Verifier",
     "decode",
     "encode",
     "task_of",

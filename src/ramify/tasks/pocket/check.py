@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ramify.arrays import Array
+from ramify.bank import Bank, Signal
 from ramify.describe import method
 from ramify.errors import InvalidValue, require
 from ramify.tasks.pocket.alphabet import decode
@@ -15,7 +16,7 @@ from ramify.tasks.pocket.countdown import Countdown
 from ramify.tasks.pocket.modular import Modular
 from ramify.types import Prefix, Question
 
-__all__ = ["FAMILIES", "Sound", "Verified", "task_of"]
+__all__ = ["FAMILIES", "Sound", "Verified", "Verifier", "right", "task_of"]
 
 FAMILIES: dict[str, type[Arithmetic] | type[Countdown] | type[Modular]] = {
     "arithmetic": Arithmetic,
@@ -81,3 +82,30 @@ class Verified:
         )
         assert isinstance(task, Countdown)
         return np.array([task.verify(question, answer) for answer in answers])
+
+
+@method
+class Verifier:
+    """``Verified`` as evidence: 1 for a candidate whose answer the question itself shows to be right, 0 for others.
+
+    It reads the texts of a bank of Countdown questions. No reference is needed, and no token is read by a model, so it
+    costs nothing in tokens.
+
+    >>> question = Countdown(3).questions(1)[0]  # 24 20 2:34
+    >>> right(question, "20/2=10\\n>20/2+24\\n"), right(question, ">24+20-2\\n")
+    (True, False)
+    """
+
+    def __call__(self, bank: Bank) -> Signal:
+        if bank.text is None:
+            raise InvalidValue("bank.text = None: the verifier reads answers from texts; keep them in the bank")
+        values = np.full(bank.shape, np.nan)
+        for q, n in np.argwhere(bank.drawn).tolist():
+            values[q, n] = right(bank.questions[q], bank.text[q, n] or "")
+        return Signal(values, np.zeros(bank.shape))
+
+
+def right(question: Question, text: str) -> bool:
+    """Whether a Countdown text ends in an answer that reaches the target: a check that needs no reference."""
+    task = task_of(question)
+    return bool(Verified()(question, [task.parse(text, question).answer])[0])
