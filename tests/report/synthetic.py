@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ramify.bank import Bank, Layer, Outcomes, Proposal
+from ramify.metrics import Estimate, available, best_of_n, plurality
+from ramify.metrics.bankcurve import over_questions
+from ramify.study.result import Agreed, Comparison, Coverage, Measure, Result, Row
 from ramify.types import Key, Leaf, Question
 
 WORDS = ("the", "sum", "of", "these", "so", "we", "add", "then", "carry", "and", "check", "it", "because", "hence")
@@ -90,3 +94,91 @@ def hostile(candidates: int = 6) -> tuple[Bank, Outcomes]:
     grades = rng.integers(0, 2, bank.shape).astype(float)
     bank = bank.attach(HOSTILE[2], Layer(grades + rng.normal(0, 1, bank.shape), HOSTILE[0]))
     return bank, Outcomes.of(bank, grades, HOSTILE[1])
+
+
+def study(models: int = 3, tasks: int = 2, questions: int = 24, candidates: int = 8) -> Result:
+    """A study of several models and tasks: rules on shared banks, a diagnostic, a protocol that ran on its own."""
+    banks, outcomes, rows = {}, {}, []
+    for task in (f"task {chr(65 + t)}" for t in range(tasks)):
+        for m in range(models):
+            name = f"banks/model-{m}-{task}"
+            banks[name], outcomes[name] = looks_real(questions, candidates, seed=10 * m + ord(task[-1]), run=name)
+            rows += list(_rows(task, f"model {m}", name, banks[name], outcomes[name], "chat" if m else "completion"))
+    agreed = tuple(
+        Agreed(task, tuple(f"model {m}" for m in range(models)), measure, np.array([1, 2, 4, 8]), *_band(start))
+        for task in dict.fromkeys(row.task for row in rows)
+        for measure, start in (("spearman", 0.7), ("kendall", 0.6))
+    )
+    first = rows[0]
+    gain = bootstrap_difference_of(rows[3].utility, rows[0].utility)
+    return Result(
+        title="A synthetic study",
+        card={"unit": "Tokens()", "budgets": "1, 2, 4, 8", "rule": "Plurality()"},
+        questions={task: banks[f"banks/model-0-{task}"].questions for task in dict.fromkeys(row.task for row in rows)},
+        rows=tuple(rows),
+        banks=banks,
+        outcomes=outcomes,
+        comparisons=(
+            Comparison(
+                first.task,
+                f"{first.model}: plurality, k = 8",
+                f"{first.model}: plurality, k = 1",
+                gain,
+                questions,
+                True,
+            ),
+        ),
+        shared=("Rules of one model and task share a bank: a rule cannot change what was sampled.",),
+        reproduced={next(iter(banks)): "exact replay checked: 20 of 20 leaves are the same"},
+        interfaces=tuple(dict.fromkeys(Coverage(row.model, row.task, row.interface, questions) for row in rows)),
+        measures=(
+            Measure("PassAt(k=8)", first.task, first.model, first.bank, first.estimate(200), questions=questions),
+        ),
+        agreements=agreed,
+        notes=("Repeats are not pooled.",),
+    )
+
+
+def _band(start: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    mean = np.linspace(start, 1.0, 4)
+    return mean, mean - (1 - mean) / 2, np.minimum(1.0, mean + (1 - mean) / 2)
+
+
+def bootstrap_difference_of(a: np.ndarray, b: np.ndarray) -> Estimate:
+    return over_questions((a - b)[:, None], 200, bounds=(-1.0, 1.0))[0]
+
+
+def _rows(task: str, model: str, name: str, bank: Bank, outcomes: Outcomes, interface: str) -> Iterator[Row]:
+    grades, seen = outcomes.on(bank), bank.candidates(evidence=["verifier"])
+    length = np.asarray(bank.length, dtype=float)
+    budgets = [k for k in (1, 2, 4, 8) if k <= bank.shape[1]]
+    curves = {
+        "plurality": ("shared-bank", plurality(seen, grades, budgets)),
+        "best of N": ("shared-bank", best_of_n(seen, "verifier", grades, budgets)),
+        "ceiling": ("diagnostic", available(grades, bank.drawn, budgets).result),
+    }
+    shares = {
+        "invalid": (bank.answers < 0).mean(axis=1),
+        "capped": (bank.ended == 2).mean(axis=1),
+        "tokens": length.mean(axis=1),
+    }
+    given: dict[str, Any] = {
+        "task": task,
+        "model": model,
+        "interface": interface,
+        "unit": "tokens",
+        "bank": name,
+        **shares,
+    }
+    given |= {"regime": "leaves", "budget": None, "k": None}
+    for words, (kind, curve) in curves.items():
+        for i, k in enumerate(budgets):
+            mine = {"name": words, "protocol": f"{words}()", "kind": kind, "k": k, "utility": curve.values[:, i]}
+            cost = {"generate": k * length.mean(axis=1)}
+            if words == "best of N":
+                cost["signal"] = np.full(len(grades), 12.0 * k)
+            spread = np.clip(curve.values[:, i, None] + np.linspace(-0.05, 0.05, 5), 0, 1)
+            yield Row(**{**given, **mine, "spread": spread, "cost": cost})
+    stopped = {"generate": 5 * length.mean(axis=1), "surplus": length[:, 0]}
+    own = {"name": "adaptive", "protocol": "AdaptiveConsistency()", "kind": "end-to-end", "budget": 2000.0}
+    yield Row(**{**given, **own, "utility": curves["plurality"][1].values[:, -1], "spread": None, "cost": stopped})

@@ -2,6 +2,7 @@
 
 from ramify.report.bankpage import finding_of, profile_page
 from ramify.report.case import Case
+from ramify.report.studypage import finding, page_of
 from ramify.report.values import Column, Explorer, Figure, Page, Picture, Remark, Section, Table
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "Remark",
     "Section",
     "Table",
+    "finding",
     "finding_of",
+    "page_of",
     "profile_page",
 ]

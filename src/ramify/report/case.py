@@ -16,7 +16,7 @@ from ramify.metrics.estimate import Estimate
 from ramify.metrics.exact import available, best_of_n, plurality, selected
 from ramify.metrics.tally import Tally
 
-__all__ = ["Case", "budgets_to", "over"]
+__all__ = ["Case", "budgets_to", "mean_of", "over"]
 
 REPLICATES = 2000
 LAYERS = 4  # scores that get curves of their own; a page with more of them would be unreadable
@@ -30,6 +30,11 @@ def budgets_to(most: int) -> list[int]:
     """
     doubled = [k for k in (*BUDGETS[:-1], *(2**i for i in range(7, 20))) if k < most]
     return sorted({*doubled, most})
+
+
+def mean_of(values: Array) -> float:
+    """The mean of what is not NaN; NaN where nothing is left."""
+    return float(mean_in(np.asarray(values, dtype=float)[:, None])[0])
 
 
 def over(table: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> tuple[Estimate, ...]:

@@ -28,11 +28,12 @@ def share_axis(title: str) -> dict[str, Any]:
 def amount_axis(title: str, log: bool, values: Sequence[float] | None = None) -> dict[str, Any]:
     """The x axis of a cost or a number of candidates; a logarithmic one says so."""
     axis: dict[str, Any] = {"title": title + (" (log scale)" if log else ""), "format": "~s", "labelOverlap": True}
+    scale: dict[str, Any] = {"type": "log", "nice": False} if log else {"zero": True, "nice": True}
     if values is not None:
         axis["values"] = list(values)
+        scale["domain"] = [min(values), max(values)] if log else [0, max(values)]
     else:
         axis["tickCount"] = 6
-    scale: dict[str, Any] = {"type": "log", "nice": False} if log else {"zero": True, "nice": True}
     return {"type": "quantitative", "axis": axis, "scale": scale}
 
 
@@ -94,8 +95,9 @@ def curves(
     dashed: Sequence[str] = (),
     height: int = HEIGHT,
     keep: Mapping[str, Any] | None = None,
+    whiskers: bool = False,
 ) -> dict[str, Any]:
-    """Lines with bands ``low`` to ``high``, points, and a label at the end of each. ``keep`` filters the rows."""
+    """Lines with bands ``low`` to ``high`` (or ``whiskers``), points, a label at each end. ``keep`` filters rows."""
     dash: dict[str, Any] = {"value": [1, 0]}
     if dashed:
         dash["condition"] = {"test": _any_of(series, dashed), "value": [5, 4]}
@@ -110,6 +112,8 @@ def curves(
             "color": colour,
         },
     }
+    if whiskers:  # for settings that are points rather than a curve
+        band["mark"] = {"type": "rule", "strokeWidth": 2, "opacity": 0.35}
     line = {"mark": {"type": "line"}, "encoding": {**shared, "color": colour, "strokeDash": dash}}
     point = {
         "mark": {"type": "point", "filled": True, "size": 46, "opacity": 1, "stroke": PAPER, "strokeWidth": 1.5},
@@ -234,7 +238,7 @@ def triangle(size: int, *, keep: Mapping[str, Any] | None = None, step: int = 1)
         tone = {"condition": {"test": "datum.share > 0.6", "value": "#000000"}, "value": "#fffffe"}
         layers.append(
             {
-                "mark": {"type": "text", "fontSize": 10},
+                "mark": {"type": "text", "fontSize": 10, "opacity": {"expr": f"width < {22 * size} ? 0 : 1"}},
                 "encoding": {
                     "x": x,
                     "y": y,

@@ -47,7 +47,13 @@ def headroom(cases: Sequence[Case]) -> Figure:
                 "tickMinStep": 1,
             },
         }
-        y = {"field": "questions", "type": "quantitative", "axis": {"title": "questions", "tickMinStep": 1}}
+        highest = max(row["questions"] for row in rows if row["bank"] == case.name)
+        y = {
+            "field": "questions",
+            "type": "quantitative",
+            "scale": {"domain": [0, 1.2 * highest], "nice": False},  # room for what is said above
+            "axis": {"title": "questions", "tickMinStep": 1, "tickCount": 5, "format": "d"},
+        }
         tooltip = [
             {"field": "right", "title": "right candidates"},
             {"field": "questions", "title": "questions"},
@@ -65,7 +71,7 @@ def headroom(cases: Sequence[Case]) -> Figure:
             },
         }
         keep = [{"filter": {"field": "bank", "equal": case.name}}] if len(cases) > 1 else []
-        ends_said = [_end(x, y, 0, "left", LABELS[1]), _end(x, y, most, "right", LABELS[2])]
+        ends_said = [_end(x, 0, "left", LABELS[1]), _end(x, most, "right", LABELS[2])]
         return {"height": 220, "transform": [*keep, *ends], "layer": [bar, *ends_said]}
 
     case = cases[0]
@@ -85,14 +91,14 @@ def headroom(cases: Sequence[Case]) -> Figure:
     )
 
 
-def _end(x: Mapping[str, Any], y: Mapping[str, Any], right: int, align: str, colour: str) -> dict[str, Any]:
-    """What is said above the first and the last bar, from its outer edge inwards."""
+def _end(x: Mapping[str, Any], right: int, align: str, colour: str) -> dict[str, Any]:
+    """What is said above the first and the last bar, from its outer edge inwards, in the free strip at the top."""
     return {
         "transform": [{"filter": f"datum.right == {right} && datum.questions > 0"}],
-        "mark": {"type": "text", "dy": -9, "fontWeight": 600, "align": align, "color": colour},
+        "mark": {"type": "text", "fontWeight": 600, "align": align, "color": colour},
         "encoding": {
             "x": {**x, "field": "x0" if align == "left" else "x1"},
-            "y": dict(y),
+            "y": {"value": 10},
             "text": {"field": "said", "type": "nominal"},
         },
     }

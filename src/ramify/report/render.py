@@ -132,6 +132,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
     )
     found.filters["shown"] = shown
+    found.filters["kept"] = lambda said: said.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")
     found.filters["image"] = _image
     return found
 

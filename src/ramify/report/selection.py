@@ -182,7 +182,8 @@ def rates(cases: Sequence[Case]) -> Table:
         }
         for case in cases
     ]
-    note = f"In brackets: {text.band(cases[0].accuracy)}. N is {text.listed([f'{c.top} ({c.name})' for c in cases])}."
+    tops = sorted({case.top for case in cases})
+    note = f"In brackets: {text.band(cases[0].accuracy)}. N is {text.listed(list(map(str, tops)))}."
     return Table("rates", "Accuracy, and what stands beside it", columns, rows, note)
 
 

@@ -31,7 +31,7 @@ __all__ = [
 
 Cell: TypeAlias = str | float | int | bool | None
 Spec: TypeAlias = Mapping[str, Any]
-KINDS = ("text", "code", "percent", "number", "count")
+KINDS = ("text", "code", "percent", "points", "number", "count")
 WIDTH = 560  # of a static figure that fills its place on the page
 
 
@@ -130,17 +130,21 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether cells are aligned to the right."""
-        return self.kind in ("percent", "number", "count")
+        return self.kind in ("percent", "points", "number", "count")
 
     def show(self, cell: Any) -> str:
         """A cell as people read it; an Estimate comes with its interval."""
         if isinstance(cell, Estimate):
-            return text.estimate(cell) if self.kind == "percent" else text.number(cell.value)
+            inside = f" [{100 * cell.low:.1f}, {100 * cell.high:.1f}]".replace("-", "−") if cell.covers else ""
+            value = {"percent": text.percent, "points": text.points}.get(self.kind, text.number)(cell.value)
+            return value + (inside if self.kind in ("percent", "points") else "")
         cell = plain(cell)
         if cell is None:
             return "–"
         if self.kind == "percent":
             return text.percent(float(cell))
+        if self.kind == "points":
+            return text.points(float(cell))
         return text.number(float(cell)) if self.numeric else str(cell)
 
 

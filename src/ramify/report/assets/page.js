@@ -63,16 +63,36 @@
     tip.style.transform = `translate(${Math.max(8, x)}px, ${Math.max(8, y)}px)`;
   };
 
+  // On a phone the names beside a dot plot take less room than they would like, and long titles of axes are broken.
+  const narrow = (spec, room) => {
+    for (const [name, value] of Object.entries(spec)) {
+      if (name === "labelLimit") spec[name] = Math.min(value, Math.round(room * 0.42));
+      else if (name === "axis" && typeof value?.title === "string") value.title = broken(value.title, Math.floor((room - 50) / 6.4));
+      if (value && typeof value === "object" && name !== "data") narrow(value, room);
+    }
+  };
+  const broken = (text, most) => {
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      const line = `${lines.at(-1)} ${word}`.trim();
+      if (line.length <= most) lines[lines.length - 1] = line; else lines.push(word);
+    }
+    return lines;
+  };
+
   const views = {};
   const draw = async (name) => {
     const place = document.querySelector(`[data-figure="${name}"] .chart`), room = place.clientWidth;
     if (!room) return;
     const spec = { ...themed(figures[name].views[chosen(name)]), data: { values: values(figures[name]) }, padding: 2 };
     spec.width ??= room;
+    narrow(spec, room);
     if (room < 420 && typeof spec.height === "number") spec.height = Math.min(spec.height, 260);
     views[name]?.finalize();
     place.replaceChildren();
-    const compiled = vegaLite.compile(spec, { config, logger: vega.logger(vega.Error) }).spec;
+    // A title that begins at the left runs on under the labels at the ends of lines, rather than out of a narrow page.
+    const here = room < 480 ? { ...config, axisX: { ...config.axisX, titleAnchor: "start", titleAlign: "left" } } : config;
+    const compiled = vegaLite.compile(spec, { config: here, logger: vega.logger(vega.Error) }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
       expr: vega.expressionInterpreter, renderer: "svg", container: place, hover: true, loader, tooltip, logLevel: vega.Warn,
     });

@@ -1,0 +1,293 @@
+"""The protocols of a study against each other: utility and cost of every row, and the declared comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ramify.metrics.bankcurve import mean_in
+from ramify.metrics.estimate import Estimate
+from ramify.report import charts, text
+from ramify.report.case import mean_of, over
+from ramify.report.theme import MUTED, SERIES, palette
+from ramify.report.values import Column, Figure, Part, Remark, Section, Table
+from ramify.study.result import STAGES, Comparison, Result, Row
+
+__all__ = ["comparison_section", "costs", "estimate_of", "frontier", "protocol_section", "results_table"]
+
+VIEWS = 60  # specifications of one figure; beyond it only total costs can be chosen
+
+
+def estimate_of(row: Row) -> Estimate:
+    """The mean utility of a row with its interval over questions; a row is resampled once, as long as it lives."""
+    if row not in _known:
+        (_known[row],) = over(row.utility[:, None])
+    return _known[row]
+
+
+_known: WeakKeyDictionary[Row, Estimate] = WeakKeyDictionary()
+
+
+def protocol_section(result: Result) -> Section:
+    """Utility against total cost, a view for each task and model."""
+    lead = (
+        "Each point is one protocol at one budget: the mean utility of what it submitted against everything it was "
+        "charged. Points of a shared bank isolate the rule and claim no saving; end-to-end points ran and paid "
+        "on their own."
+    )
+    parts: list[Part] = [frontier(result)]
+    parts += [Remark(sentence) for sentence in result.shared]
+    return Section("scaling", "Scaling", lead, (*parts, results_table(result)))
+
+
+def costs(row: Row, axis: str) -> float:
+    """The mean cost of a row's questions: in total, or of one stage."""
+    table = row.total if axis == "total cost" else np.broadcast_to(row.cost.get(axis, 0.0), row.utility.shape)
+    return float(mean_in(np.where(np.isnan(row.utility), np.nan, table)[:, None])[0])
+
+
+def frontier(result: Result) -> Figure:
+    """Utility against cost with intervals; end-to-end lines are solid, diagnostics dashed."""
+    pairs = list(dict.fromkeys((row.task, row.model) for row in result.rows))
+    stages = [stage for stage in STAGES if any(np.any(row.cost.get(stage, 0.0)) for row in result.rows)]
+    axes = ["total cost", *(stages if len(stages) > 1 and len(pairs) * (len(stages) + 1) <= VIEWS else [])]
+    names = list(dict.fromkeys(row.name for row in result.rows))
+    colours, dashed = palette(names), sorted({row.name for row in result.rows if row.kind == "diagnostic"})
+    rows = [row for pair in pairs for axis in axes for row in _points(result, pair, axis)]
+    specs = {}
+    for axis in axes:
+        for task, model in pairs:
+            mine = [row for row in rows if (row["task"], row["model"], row["axis"]) == (task, model, axis)]
+            if mine:
+                specs[_view(task, model, axis, pairs)] = _spec(mine, _axis_title(result, axis, stages), colours, dashed)
+    first, (task, model) = next(iter(specs)), pairs[0]
+    mine = [row for row in rows if (row["task"], row["model"]) == (task, model) and row["axis"] == "total cost"]
+    best = max(mine, key=lambda row: (row["kind"] != "diagnostic", np.nan_to_num(row["utility"], nan=-1.0)))
+    least = min(mine, key=lambda row: row["cost"])
+    return Figure(
+        name="scaling",
+        title="Utility against cost",
+        spec=specs[first],
+        rows=rows,
+        alt=(
+            f"{model} on {task}: {text.percent(least['utility'])} at {text.number(least['cost'])} {least['unit']} a "
+            f"question ({least['protocol']}), and at best {text.percent(best['utility'])} at "
+            f"{text.number(best['cost'])} ({best['protocol']})."
+        ),
+        note=(
+            f"Vertical lines: {text.band(estimate_of(result.rows[0]))}. Dashed curves have seen the references and "
+            "cannot be deployed. Settings are points; lines between them only guide the eye. The data also has "
+            "replay bands, which are the spread of a simulation and no confidence interval."
+        ),
+        view=first if len(specs) > 1 else "",
+        views={name: spec for name, spec in specs.items() if name != first},
+        hidden=("label", "label_y"),
+    )
+
+
+def _view(task: str, model: str, axis: str, pairs: Sequence[tuple[str, str]]) -> str:
+    place = f"{task}, {model}" if len(pairs) > 1 else ""
+    return ": ".join(part for part in (place, "" if axis == "total cost" and place else axis) if part)
+
+
+def _axis_title(result: Result, axis: str, stages: Sequence[str]) -> str:
+    """What the axis counts and what it leaves out."""
+    unit = next(row.unit for row in result.rows)
+    said = result.card.get("unit", "")
+    prompts = ", excludes prompt tokens" if said.startswith("Tokens(") and "prompt=True" not in said else ""
+    if axis == "total cost":
+        return f"{unit} a question, {' + '.join(stages)}{prompts}"
+    others = [stage for stage in stages if stage != axis]
+    return f"{unit} a question of {axis} alone, excludes {text.listed(others)}"
+
+
+def _points(result: Result, pair: tuple[str, str], axis: str) -> list[dict[str, Any]]:
+    rows = []
+    for row in result.rows:
+        if (row.task, row.model) != pair:
+            continue
+        found, cost, replayed = estimate_of(row), costs(row, axis), row.replays()
+        rows.append(
+            {
+                "task": row.task,
+                "model": row.model,
+                "axis": axis,
+                "protocol": row.name,
+                "setting": row.label,
+                "kind": row.kind,
+                "cost": cost,
+                "unit": row.unit,
+                "utility": found.value,
+                "low": found.low,
+                "high": found.high,
+                "band": text.band(found),
+                "replays low": None if replayed is None else replayed[0],
+                "replays high": None if replayed is None else replayed[1],
+                "invalid": mean_of(row.invalid),
+                "capped": mean_of(row.capped),
+                "tokens": mean_of(row.tokens),
+            }
+        )
+    rows.sort(key=lambda row: (row["protocol"], row["cost"]))
+    return charts.labelled(rows, "protocol", "cost", "utility")
+
+
+def _spec(
+    rows: Sequence[Mapping[str, Any]], title: str, colours: Mapping[str, str], dashed: Sequence[str]
+) -> dict[str, Any]:
+    spent = [row["cost"] for row in rows if not np.isnan(row["cost"])]
+    log = min(spent) > 0 and max(spent) / min(spent) > 8
+    x = {"field": "cost", **charts.amount_axis(title, log)}
+    y = {"field": "utility", **charts.share_axis("utility")}
+    tooltip = [
+        {"field": "setting", "title": "protocol"},
+        {"field": "kind", "title": "kind"},
+        {"field": "cost", "title": "cost a question", "format": ",.4~r", "type": "quantitative"},
+        {"field": "utility", "title": "utility", "format": ".1%", "type": "quantitative"},
+        {"field": "invalid", "title": "no answer", "format": ".1%", "type": "quantitative"},
+        {"field": "capped", "title": "hit the cap", "format": ".1%", "type": "quantitative"},
+        {"field": "tokens", "title": "mean tokens", "format": ",.4~r", "type": "quantitative"},
+        {"field": "band", "title": "band"},
+    ]
+    keep = {"and": [{"field": name, "equal": rows[0][name]} for name in ("task", "model", "axis")]}
+    present = {name: colours[name] for name in dict.fromkeys(row["protocol"] for row in rows)}
+    return charts.curves(
+        present, x, y, series="protocol", tooltip=tooltip, dashed=dashed, keep=keep, height=360, whiskers=True
+    )
+
+
+def results_table(result: Result) -> Table:
+    """Every row: utility with its interval, cost by stage, and what belongs beside an accuracy."""
+    stages = [stage for stage in STAGES if any(stage in row.cost for row in result.rows)]
+    columns = (
+        Column("task", "task"),
+        Column("model", "model"),
+        Column("protocol", "protocol"),
+        Column("kind", "kind"),
+        Column("utility", "utility", "percent"),
+        Column("invalid", "no answer", "percent"),
+        Column("capped", "hit the cap", "percent"),
+        Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
+        Column("cost", "cost a question", "number"),
+        *(Column(stage, stage, "number") for stage in stages if len(stages) > 1),
+    )
+    rows = [
+        {
+            "task": row.task,
+            "model": row.model,
+            "protocol": row.label,
+            "kind": row.kind,
+            "utility": estimate_of(row),
+            "invalid": mean_of(row.invalid),
+            "capped": mean_of(row.capped),
+            "tokens": mean_of(row.tokens),
+            "cost": costs(row, "total cost"),
+            **{stage: costs(row, stage) for stage in stages},
+        }
+        for row in result.rows
+    ]
+    unit = next(row.unit for row in result.rows)
+    note = f"In brackets: {text.band(rows[0]['utility'])}. Costs in {unit}. A diagnostic has seen the references."  # type: ignore[arg-type]
+    return Table("results", "Every protocol at every budget", columns, rows, note)
+
+
+# --------------------------------------------------------------------------------------------------------- comparisons
+
+
+def comparison_section(comparisons: Sequence[Comparison]) -> Section | None:
+    """The declared differences, paired over questions."""
+    if not comparisons:
+        return None
+    lead = (
+        "Differences that the study declared beforehand, paired question by question. An interval that crosses zero "
+        "leaves the sign open."
+    )
+    return Section("comparisons", "Comparisons", lead, (differences(comparisons), comparison_table(comparisons)))
+
+
+def _pair(each: Comparison, tasks: int) -> str:
+    """The two sides, and once what they have in common: the model, the task."""
+    (one, _, a), (two, _, b) = each.a.rpartition(": "), each.b.rpartition(": ")
+    shared = [part for part in (one if one == two else "", each.task if tasks > 1 else "") if part]
+    sides = f"{a} − {b}" if one == two else f"{each.a} − {each.b}"
+    return sides + (f" ({', '.join(shared)})" if shared else "")
+
+
+def _inside(found: Estimate) -> str:
+    return f"{text.points(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+
+
+def differences(comparisons: Sequence[Comparison]) -> Figure:
+    """A line a difference, against zero."""
+    tasks = len({each.task for each in comparisons})
+    rows = [
+        {
+            "difference of": _pair(each, tasks),
+            "value": each.difference.value,
+            "low": each.difference.low,
+            "high": each.difference.high,
+            "questions": each.questions,
+            "same candidates": "yes" if each.same_bank else "no",
+            "band": text.band(each.difference),
+            "said": text.points(each.difference.value),
+        }
+        for each in comparisons
+    ]
+    widest = max(0.05, *(abs(float(np.nan_to_num(row[end]))) for row in rows for end in ("low", "high")))
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"domain": [-widest, widest], "nice": True},
+        "axis": {"format": "+.0%", "title": "difference of utility, a minus b", "tickCount": 5},
+    }
+    tooltip = [
+        {"field": "difference of", "title": "a − b"},
+        {"field": "value", "title": "difference", "format": "+.1%", "type": "quantitative"},
+        {"field": "questions", "title": "questions"},
+        {"field": "same candidates", "title": "same candidates"},
+        {"field": "band", "title": "band"},
+    ]
+    order = [str(row["difference of"]) for row in rows]
+    spec = charts.dots(x, "difference of", order, tooltip=tooltip, colour=SERIES[0], step=34)
+    at_zero = {name: part for name, part in x.items() if name != "field"} | {"datum": 0}
+    zero = {"mark": {"type": "rule", "color": MUTED, "strokeDash": [3, 3]}, "encoding": {"x": at_zero}}
+    spec["layer"] = [zero, *spec["layer"]]
+    return Figure(
+        name="differences",
+        title="Differences, paired over questions",
+        spec=spec,
+        rows=rows,
+        alt="; ".join(f"{_pair(each, tasks)}: {_inside(each.difference)}" for each in comparisons[:6]) + ".",
+        note=f"Lines: {rows[0]['band']}.",
+        hidden=("said",),
+    )
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """Each difference with what it mixes."""
+    columns = (
+        Column("task", "task"),
+        Column("a", "a"),
+        Column("b", "b"),
+        Column("difference", "a − b", "points"),
+        Column("questions", "questions", "count"),
+        Column("same", "same candidates"),
+        Column("note", "remark"),
+    )
+    rows = [
+        {
+            "task": each.task,
+            "a": each.a,
+            "b": each.b,
+            "difference": each.difference,
+            "questions": each.questions,
+            "same": "yes: the rule alone differs" if each.same_bank else "no",
+            "note": each.note,
+        }
+        for each in comparisons
+    ]
+    note = f"In brackets: {text.band(comparisons[0].difference)}."
+    return Table("comparisons", "Declared comparisons", columns, rows, note)

@@ -1,0 +1,225 @@
+"""The report of a study: its protocols against each other, then its banks, then what they were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import ramify
+from ramify.report import text
+from ramify.report.case import Case, mean_of
+from ramify.report.groups import groups_section
+from ramify.report.health import bank_remarks, card_section, headroom_section
+from ramify.report.profile import profile_section
+from ramify.report.protocols import comparison_section, estimate_of, protocol_section
+from ramify.report.questions import ROOM, Spell, explorer_section
+from ramify.report.roster import interface_section, roster_section
+from ramify.report.selection import rates, selection_section
+from ramify.report.stopping import stopping_section
+from ramify.report.values import Column, Page, Part, Picture, Remark, Section, Table
+from ramify.report.verifier import verifier_section
+from ramify.study.result import STAGES, Result, Row
+
+__all__ = ["finding", "page_of"]
+
+BANKS = 12  # banks whose profiles, rules and questions are drawn; tables have all
+
+
+def page_of(
+    result: Result,
+    *,
+    pictures: tuple[Picture, ...] = (),
+    spell: Mapping[str, Spell] | None = None,
+    room: int = ROOM,
+) -> Page:
+    """The page of a study's result. ``spell`` gives the text of tokens by bank, ``pictures`` are search trees."""
+    named = _cases(result)
+    cases = list(named.values())
+    drawn = [case for case in cases if case.bank.kind in ("iid", "heterogeneous") and case.top > 1][:BANKS] or cases[:1]
+    spelled = {named[bank].name: how for bank, how in (spell or {}).items() if bank in named}
+    sections = [
+        protocol_section(result),
+        comparison_section(result.comparisons),
+        roster_section(result, named),
+        *_bank_sections(drawn),
+        _pictures(pictures),
+        interface_section(result),
+        explorer_section(cases[:BANKS], spelled, room) if cases else None,
+        card_section(result.card, [Remark(note) for note in result.notes]),
+        _trust(result),
+    ]
+    return Page(
+        title=result.title,
+        subtitle=_subtitle(result),
+        finding=finding(result),
+        tiles=_tiles(result),
+        sections=tuple(section for section in sections if section is not None),
+        made=f"Made by ramify {ramify.__version__} from a study. The page holds all that it shows, and loads nothing.",
+    )
+
+
+def _cases(result: Result) -> dict[str, Case]:
+    """bank -> its case, under a name that people can tell apart: the model and task, where that is enough."""
+    said: dict[str, str] = {}
+    for row in result.rows:
+        said.setdefault(
+            row.bank, f"{row.model}, {row.task}" if row.k is not None else f"{row.model}, {row.task}: {row.label}"
+        )
+    usable = {name: bank for name, bank in result.banks.items() if name in result.outcomes and _graded(result, name)}
+    names = {name: said.get(name, name) for name in usable}
+    twice = {each for each in names.values() if list(names.values()).count(each) > 1}
+    return {
+        name: Case(
+            text.shown(f"{said_so} ({name})" if said_so in twice else said_so), usable[name], result.outcomes[name]
+        )
+        for name, said_so in names.items()
+    }
+
+
+def _graded(result: Result, name: str) -> bool:
+    return bool((~np.isnan(result.outcomes[name].values)).any())
+
+
+def _bank_sections(cases: list[Case]) -> list[Section | None]:
+    """What is said of banks of candidates: nothing, where the study made none."""
+    if not cases:
+        return []
+    selection = selection_section(cases)
+    remarks: list[Part] = [remark for case in cases for remark in bank_remarks(case)]
+    profile = profile_section(cases)
+    profile = Section(profile.name, profile.title, profile.lead, (*remarks, *profile.parts, rates(cases)), wide=True)
+    found: list[Section | None] = [profile, selection, stopping_section(cases), verifier_section(cases)]
+    return [*found, groups_section(cases), headroom_section(cases)]
+
+
+def _pictures(pictures: tuple[Picture, ...]) -> Section | None:
+    lead = "What a controller expanded, and which prefixes it gave up."
+    return Section("search", "Search", lead, pictures) if pictures else None
+
+
+# ------------------------------------------------------------------------------------------------------------- finding
+
+
+def finding(result: Result) -> str:
+    """What the study found, in a paragraph made of its numbers."""
+    deployable = [row for row in result.rows if row.kind != "diagnostic" and not np.isnan(row.mean)]
+    if not deployable:
+        return "The study has no deployable row."
+    tasks = dict.fromkeys(row.task for row in deployable)
+    said = [_of_task(task, [row for row in deployable if row.task == task]) for task in tasks]
+    clear = [each for each in result.comparisons if each.difference.low > 0 or each.difference.high < 0]
+    if result.comparisons:
+        what = text.count(len(result.comparisons), "declared comparison")
+        said.append(f"Of {what}, {len(clear)} {'has' if len(clear) == 1 else 'have'} an interval that excludes zero.")
+    if result.mixed:
+        said.append(
+            f"On {text.listed(result.mixed)} configurations were asked in different ways, which no number separates."
+        )
+    return " ".join(said)
+
+
+def _of_task(task: str, rows: list[Row]) -> str:
+    """The cheapest protocol and the best one, and what the difference cost."""
+    least, best = min(rows, key=lambda row: row.mean_cost), max(rows, key=lambda row: row.mean)
+    models = len({row.model for row in rows}) > 1
+
+    def name(row: Row) -> str:
+        return f"{row.label}{f' of {row.model}' if models else ''}"
+
+    if best is least:
+        return f"On {task}, {name(best)} is both the cheapest and the best, at {text.estimate(estimate_of(best))}."
+    ratio = best.mean_cost / least.mean_cost if least.mean_cost > 0 else float("nan")
+    times = f" for {text.number(round(ratio, 1))} times the cost" if ratio >= 1.05 else " at the same cost"
+    return (
+        f"On {task}, {name(least)} reaches {text.estimate(estimate_of(least))} at {text.number(least.mean_cost)} "
+        f"{least.unit} a question; the best of {len(rows)} deployable rows is {name(best)} with "
+        f"{text.estimate(estimate_of(best))}{times}."
+    )
+
+
+def _subtitle(result: Result) -> str:
+    questions = sum(len(each) for each in result.questions.values())
+    models = list(dict.fromkeys(row.model for row in result.rows))
+    parts = [
+        text.count(len(result.questions), "task"),
+        text.count(questions, "question"),
+        text.count(len(models), "configuration"),
+    ]
+    return ", ".join([*parts, text.count(len(result.rows), "row")])
+
+
+def _tiles(result: Result) -> tuple[tuple[str, str, str], ...]:
+    """The best deployable row of each task, and the rates that stand beside it."""
+    tiles = []
+    for task in list(result.questions)[:4]:
+        rows = [row for row in result.rows if row.task == task and row.kind != "diagnostic" and not np.isnan(row.mean)]
+        if rows:
+            best = max(rows, key=lambda row: row.mean)
+            found = estimate_of(best)
+            inside = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]" if found.covers else "no interval"
+            tiles.append((text.percent(found.value), f"best on {task}", f"{inside} {best.label}"))
+            if len(result.questions) == 1:
+                tiles += [
+                    (text.number(best.mean_cost), f"{best.unit} a question", "of the best row"),
+                    (text.percent(mean_of(best.invalid)), "no answer", "of its candidates"),
+                    (text.percent(mean_of(best.capped)), "hit the cap", "of its candidates"),
+                    (text.number(mean_of(best.tokens)), "mean tokens", "of a candidate"),
+                ]
+    return tuple(tiles)
+
+
+# --------------------------------------------------------------------------------------------------------------- trust
+
+
+def _trust(result: Result) -> Section:
+    status = [
+        {"bank": name, "status": result.reproduced.get(name, "not checked: it was not run a second time")}
+        for name in result.banks
+    ]
+    covers = sorted({source for row in result.rows[:1] for source in estimate_of(row).covers})
+    words = (
+        f"{text.covered(covers)} A band over replays is the spread of a simulation, and an interquartile range the "
+        "spread of configurations: neither is a confidence interval, and both are named where they are drawn."
+        if covers
+        else "There are too few questions for intervals."
+    )
+    table = Table("reproduced", "Reproducibility", (Column("bank", "bank"), Column("status", "status")), status)
+    parts: list[Part] = [_ledger(result), table, Remark(words)]
+    lead = "What everything cost, whether it was run again, and what the intervals on this page are about."
+    return Section("trust", "Cost and trust", lead, tuple(parts))
+
+
+def _ledger(result: Result) -> Table:
+    """What was charged, by stage, over all questions: a shared bank once, and each rule what it added to it."""
+    stages = [stage for stage in STAGES if any(stage in row.cost for row in result.rows)]
+    own = [row for row in result.rows if row.kind == "end-to-end"]
+    rows = [_charged(row, row.label, stages) for row in own]
+    shared: dict[str, dict[str, Row]] = {}
+    for row in result.rows:
+        if row.kind != "end-to-end":
+            mine = shared.setdefault(row.bank, {})
+            mine[row.name] = max(row, mine.get(row.name, row), key=lambda each: each.k or 0)
+    for rules in shared.values():
+        largest = max(rules.values(), key=lambda each: each.k or 0)
+        what = f"bank of {largest.k} candidates for {text.count(len(rules), 'rule')}"
+        rows.append(_charged(largest, what, ["generate"]))
+        for row in rules.values():
+            added = [stage for stage in stages if stage != "generate" and np.nansum(row.cost.get(stage, 0.0)) > 0]
+            rows += [_charged(row, f"{row.label}, on it", added)] if added else []
+    columns = (
+        Column("task", "task"),
+        Column("model", "model"),
+        Column("what", "what was charged"),
+        *(Column(stage, stage, "number") for stage in stages),
+        Column("total", "in all", "number"),
+    )
+    unit = next((row.unit for row in result.rows), "")
+    note = f"In {unit}, over all questions. Surplus is what run-ahead drew and threw away. A dash is no charge."
+    return Table("ledger", "Cost ledger", columns, rows, note)
+
+
+def _charged(row: Row, what: str, stages: Sequence[str]) -> dict[str, Any]:
+    spent = {stage: float(np.nansum(row.cost[stage])) for stage in stages if stage in row.cost}
+    return {"task": row.task, "model": row.model, "what": what, **spent, "total": sum(spent.values())}

@@ -1,0 +1,241 @@
+"""The page in headless Chromium: it draws, sorts, filters and reads by keyboard; it loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+import shutil
+import xml.etree.ElementTree
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ramify.report import Page, page_of, profile_page
+from tests.report.synthetic import HOSTILE, hostile, looks_real, spelled, study
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from playwright.sync_api import Page as Tab
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    drive = pytest.importorskip("playwright.sync_api", reason="playwright drives Chromium: pip install 'ramify[test]'")
+    with drive.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Opened:
+    """A tab with everything it complained about and asked for."""
+
+    def __init__(self, browser: Browser, file: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.tab: Tab = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.tab.on("console", lambda message: self.said.append(message.text))
+        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
+        self.tab.on("dialog", lambda dialog: self.said.append(dialog.message))
+        self.tab.on("request", lambda request: self.asked.append(request.url))
+        self.tab.add_init_script(
+            "window.refused = []; addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective))"
+        )
+        self.tab.goto(file.as_uri())
+        self.tab.wait_for_selector("html[data-ready=charts]", timeout=60_000)
+
+    def quiet(self) -> None:
+        """Nothing was complained about, nothing was refused, and only the file itself was asked for."""
+        assert self.said == []
+        assert self.tab.evaluate("refused") == []
+        assert len([url for url in self.asked if not url.startswith("blob:")]) == 1, self.asked
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    bank, outcomes = looks_real()
+    pages = {
+        "bank": profile_page(bank, outcomes, title="A bank", spell=spelled),
+        "hostile": profile_page(*hostile(), spell=spelled),
+        "study": page_of(study(3, 2, 12, 8)),
+    }
+    return {name: page.write(folder / f"{name}.html") for name, page in pages.items()}
+
+
+@pytest.fixture
+def visit(browser: Browser, files: dict[str, Path]) -> Iterator[Callable[..., Opened]]:
+    opened: list[Opened] = []
+
+    def go(name: str, **options: Any) -> Opened:
+        opened.append(Opened(browser, files[name], **options))
+        return opened[-1]
+
+    yield go
+    for each in opened:
+        each.context.close()
+
+
+@pytest.mark.parametrize("name", ["bank", "study"])
+def test_every_chart_draws_and_nothing_is_loaded(visit: Callable[..., Opened], name: str) -> None:
+    opened = visit(name)
+    drawn = opened.tab.evaluate(
+        """[...document.querySelectorAll('[data-figure]')].map(
+            (f) => [f.dataset.figure, f.querySelectorAll('.chart svg :is(path, rect, line)').length])"""
+    )
+    assert len(drawn) >= 8
+    assert [figure for figure, marks in drawn if marks < 8] == []
+    opened.quiet()
+
+
+def test_each_view_of_each_figure_draws(visit: Callable[..., Opened]) -> None:
+    opened = visit("study")
+    for choice in opened.tab.query_selector_all("[data-view]"):
+        for label in choice.evaluate("(s) => [...s.options].map((o) => o.textContent)")[:6]:
+            choice.select_option(label=label)
+            opened.tab.wait_for_timeout(30)
+    opened.quiet()
+
+
+def test_questions_sort_and_filter(visit: Callable[..., Opened]) -> None:
+    opened = visit("bank")
+    tab, shares = (
+        opened.tab,
+        "[...document.querySelectorAll('.explorer tbody tr')].map((r) => parseFloat(r.cells[1].innerText))",
+    )
+    tab.click(".explorer th:nth-child(2) button")
+    falling = tab.evaluate(shares)
+    assert falling == sorted(falling, reverse=True)
+    assert tab.get_attribute(".explorer th:nth-child(2)", "aria-sort") == "descending"
+    tab.click(".explorer th:nth-child(2) button")
+    rising = tab.evaluate(shares)
+    assert rising == sorted(rising)
+    assert rising != falling
+    tab.select_option(".filters select >> nth=1", "never")
+    assert set(tab.evaluate(shares)) == {0.0}
+    tab.select_option(".filters select >> nth=1", "")
+    tab.fill(".filters input", "q017")
+    assert tab.evaluate("document.querySelectorAll('.explorer tbody tr').length") == 1
+    assert tab.inner_text(".filters .many") == "1 of 40 questions"
+    opened.quiet()
+
+
+def test_a_question_opens_down_to_its_tokens_by_keyboard_alone(visit: Callable[..., Opened]) -> None:
+    opened = visit("bank")
+    tab = opened.tab
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
+    tab.focus(".explorer .open")
+    tab.keyboard.press("Enter")
+    assert tab.get_attribute(".explorer .open", "aria-expanded") == "true"
+    for _ in range(2):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.tagName") == "SUMMARY":
+            break
+    tab.keyboard.press("Enter")
+    text = looks_real()[0].text
+    assert text is not None
+    assert tab.evaluate("document.querySelector('.cand pre').textContent") == text[0, 0]
+    assert tab.evaluate("document.querySelectorAll('.cand pre span[class^=p]').length") > 5
+    tab.focus(".explorer .open")
+    tab.keyboard.press("Enter")
+    assert tab.query_selector(".detail") is None
+    opened.quiet()
+
+
+@pytest.mark.parametrize("name", ["bank", "study", "hostile"])
+def test_a_phone_needs_no_sideways_scrolling(visit: Callable[..., Opened], name: str) -> None:
+    opened = visit(name, viewport={"width": 390, "height": 844})
+    tab = opened.tab
+    tab.evaluate("document.querySelector('.explorer .open').click()")
+    tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    tab.wait_for_timeout(100)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    opened.quiet()
+
+
+def test_dark_mode_and_print_need_no_redrawing(visit: Callable[..., Opened]) -> None:
+    tab = visit("bank", color_scheme="dark").tab
+    ground = "getComputedStyle(document.body).backgroundColor"
+    line = "getComputedStyle(document.querySelector('#fig-discovery .chart path[stroke-width=\"2\"]')).stroke"
+    dark = tab.evaluate(ground), tab.evaluate(line)
+    tab.emulate_media(media="print")
+    printed = tab.evaluate(ground), tab.evaluate(line)
+    assert dark == ("rgb(20, 23, 27)", "rgb(74, 168, 224)")
+    assert printed == ("rgb(255, 255, 255)", "rgb(0, 114, 178)")
+    assert not tab.is_visible(".top")
+    tab.emulate_media(media="screen")
+    tab.click("#theme")
+    assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+
+
+def test_downloads_are_the_data(visit: Callable[..., Opened]) -> None:
+    opened = visit("bank")
+    tab = opened.tab
+    bank, outcomes = looks_real()
+    page: Page = profile_page(bank, outcomes, title="A bank", spell=spelled)
+
+    def taken(selector: str) -> str:
+        tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        with tab.expect_download() as found:
+            tab.click(selector)
+        return Path(found.value.path()).read_text(encoding="utf-8")
+
+    mine = taken("[data-csv=discovery]").splitlines()
+    theirs = page.figures()["discovery"].csv().splitlines()
+    assert mine[0] == theirs[0]
+    assert len(mine) == len(theirs) > 8
+    for one, two in zip(mine[1:], theirs[1:], strict=True):
+        assert [_number(cell) for cell in one.split(",")] == [_number(cell) for cell in two.split(",")]
+    picture = taken("[data-svg=discovery]")
+    assert "var(" not in picture
+    assert xml.etree.ElementTree.fromstring(picture).tag.endswith("svg")
+    assert '"$schema"' in taken("[data-spec=discovery]")
+    assert taken("[data-table=rates]").startswith("bank,accuracy,accuracy low,accuracy high,")
+
+
+def _number(cell: str) -> str | float:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def test_a_hostile_bank_is_text_and_nothing_else(visit: Callable[..., Opened]) -> None:
+    opened = visit("hostile")
+    tab = opened.tab
+    tab.evaluate("document.querySelectorAll('.explorer .open').forEach((b) => b.click())")
+    tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    tab.wait_for_timeout(200)
+    assert tab.evaluate("window.hacked") is None
+    assert (
+        tab.evaluate(
+            "document.querySelectorAll('main img, main iframe, main script, main style, main svg[onload]').length"
+        )
+        == 0
+    )
+    shown = tab.evaluate("[...document.querySelectorAll('.cand pre')].map((p) => p.textContent)")
+    assert len(shown) == 6 * len(HOSTILE)
+    assert any(HOSTILE[0] in text for text in shown)
+    assert any("␛]0;title" in text for text in shown)
+    assert any("⟨U+202E⟩gnp.exe" in text for text in shown)
+    assert not any("\x1b" in text or "\u202e" in text for text in shown)
+    assert tab.is_visible("h1")
+    opened.quiet()
+
+
+def test_the_policy_stops_what_escaping_would_have_missed(visit: Callable[..., Opened]) -> None:
+    """Were an element to slip in, it would not run: the page is asked to add one itself."""
+    opened = visit("bank")
+    tab = opened.tab
+    tab.evaluate(
+        """() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.hacked = 1">');
+        const s = document.createElement('script'); s.textContent = 'window.hacked = 2'; document.body.append(s); }"""
+    )
+    tab.wait_for_timeout(100)
+    assert tab.evaluate("window.hacked") is None
+    assert set(tab.evaluate("refused")) >= {"script-src-elem", "img-src"}

@@ -1,0 +1,119 @@
+"""The page of a study: rows, costs, comparisons and rankings as the result has them, with their warnings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from ramify.report import Page, Picture, page_of
+from ramify.study.result import Result
+from tests.report.synthetic import study
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[Result, Page]:
+    result = study(3, 2, 14, 8)
+    return result, page_of(result)
+
+
+def test_every_row_is_in_the_table_with_its_numbers(found: tuple[Result, Page]) -> None:
+    result, page = found
+    table = page.tables()["results"]
+    assert len(table.rows) == len(result.rows) == 2 * 3 * 13
+    for shown, row in zip(table.rows, result.rows, strict=True):
+        assert shown["utility"].value == pytest.approx(row.mean)
+        assert shown["cost"] == pytest.approx(row.mean_cost)
+        assert shown["invalid"] == pytest.approx(row.invalid.mean())
+        assert shown["tokens"] == pytest.approx(row.tokens.mean())
+    assert {row["kind"] for row in table.rows} == {"shared-bank", "diagnostic", "end-to-end"}
+
+
+def test_the_scaling_figure_has_a_view_for_each_task_model_and_stage(found: tuple[Result, Page]) -> None:
+    figure = found[1].figures()["scaling"]
+    assert len({figure.view, *figure.views}) == 6 * (1 + 3)  # total; generate, signal, surplus
+    for name, spec in figure.views.items():
+        words = json.dumps(spec)
+        if name.endswith("signal"):
+            assert "of signal alone, excludes generate and surplus" in words
+    assert "generate + signal + surplus, excludes prompt tokens" in json.dumps(figure.spec)
+
+
+def test_bands_are_called_what_they_are(found: tuple[Result, Page]) -> None:
+    figures = found[1].figures()
+    assert {row["band"] for row in figures["agreement"].rows} == {"central 95 % of replays"}
+    assert {row["band"] for row in figures["roster"].rows} == {"interquartile range of 3 configurations"}
+    assert {row["band"] for row in figures["scaling"].rows} == {"95 % interval over questions"}
+    assert "no confidence interval" in figures["agreement"].note
+    assert "no confidence interval" in figures["roster"].note
+
+
+def test_the_roster_is_the_median_and_the_quartiles(found: tuple[Result, Page]) -> None:
+    result, page = found
+    task = result.rows[0].task
+    banks = {row.bank for row in result.rows if row.task == task}
+    grades = [result.outcomes[name].on(result.banks[name]) for name in sorted(banks)]
+    best = [table.max(axis=1).mean() for table in grades]
+    (row,) = [
+        row for row in page.figures()["roster"].rows if (row["task"], row["series"], row["k"]) == (task, "Pass@k", 8)
+    ]
+    assert (row["low"], row["median"], row["high"]) == pytest.approx(tuple(np.quantile(best, [0.25, 0.5, 0.75])))
+
+
+def test_mixed_interfaces_are_warned_of(found: tuple[Result, Page]) -> None:
+    result, page = found
+    assert set(result.mixed) == {"task A", "task B"}
+    text = page.html()
+    assert "Warning: On task A, configurations were asked through different prompt interfaces." in text
+    assert "On task A and task B configurations were asked in different ways" in page.finding
+    alike = tuple(dataclasses.replace(each, interface="chat") for each in result.interfaces)
+    assert "different prompt interfaces" not in page_of(dataclasses.replace(result, interfaces=alike)).html()
+
+
+def test_the_ledger_charges_a_shared_bank_once(found: tuple[Result, Page]) -> None:
+    result, page = found
+    rows = page.tables()["ledger"].rows
+    name = result.rows[0].bank
+    length = result.banks[name].length
+    assert length is not None
+    first = [row for row in rows if (row["task"], row["model"]) == (result.rows[0].task, result.rows[0].model)]
+    (bank,) = [row for row in first if row["what"] == "bank of 8 candidates for 3 rules"]
+    assert bank["generate"] == pytest.approx(length.sum())
+    (rule,) = [row for row in first if row["what"] == "best of N, k = 8, on it"]
+    assert rule["signal"] == 14 * 12 * 8
+    assert "generate" not in rule
+    (own,) = [row for row in first if row["what"] == "adaptive, 2000 tokens"]
+    assert own["total"] == pytest.approx(own["generate"] + own["surplus"])
+
+
+def test_what_was_run_again_and_what_was_not(found: tuple[Result, Page]) -> None:
+    result, page = found
+    status = {row["bank"]: row["status"] for row in page.tables()["reproduced"].rows}
+    assert status[next(iter(result.banks))] == "exact replay checked: 20 of 20 leaves are the same"
+    assert sum("not checked" in words for words in status.values()) == 5
+
+
+def test_the_finding_names_the_cheapest_and_the_best(found: tuple[Result, Page]) -> None:
+    result, page = found
+    mine = [row for row in result.rows if row.task == "task A" and row.kind != "diagnostic"]
+    best = max(mine, key=lambda row: row.mean)
+    assert f"the best of {len(mine)} deployable rows is {best.label} of {best.model}" in page.finding
+    assert f"{100 * best.mean:.1f} %" in page.finding
+    assert "Of 1 declared comparison" in page.finding
+
+
+def test_a_picture_is_an_image_and_cannot_run(found: tuple[Result, Page]) -> None:
+    bad = "<svg xmlns='http://www.w3.org/2000/svg'><script>window.hacked = 1</script></svg>"
+    text = page_of(found[0], pictures=(Picture("tree", "A tree", bad, "A tree of two prefixes."),)).html()
+    assert "<script>window.hacked" not in text
+    assert 'src="data:image/svg+xml;base64,' in text
+    assert 'alt="A tree of two prefixes."' in text
+
+
+def test_a_study_without_banks_still_has_a_page() -> None:
+    result = study(1, 1, 6, 4)
+    page = page_of(dataclasses.replace(result, banks={}, outcomes={}, agreements=(), comparisons=(), measures=()))
+    assert set(page.figures()) == {"scaling"}
+    assert page.html()

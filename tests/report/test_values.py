@@ -1,0 +1,155 @@
+"""Figures and tables as values: exports, escaping, contrast, numbers in words."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+import xml.etree.ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramify.errors import InvalidValue
+from ramify.metrics import Estimate
+from ramify.report import Column, Figure, Table, charts, profile_page, text, theme
+from ramify.report.case import Case
+from ramify.report.questions import entries, levels_of
+from tests.report.synthetic import looks_real, spelled
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def contrast(one: str, two: str) -> float:
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colours", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_text_has_the_contrast_that_reading_needs(colours: dict[str, str]) -> None:
+    for name in ("ink", "muted", *(f"l{i}" for i in range(len(theme.LABELS)))):
+        assert contrast(colours[name], colours["paper"]) >= 4.5, name
+
+
+def test_both_themes_name_the_same_colours() -> None:
+    assert set(theme.LIGHT) == set(theme.DARK)
+    assert len(set(theme.LIGHT.values())) == len(theme.LIGHT), "two names of one colour could not be told apart"
+
+
+def test_every_colour_of_a_specification_has_a_dark_twin() -> None:
+    bank, outcomes = looks_real(12, 8)
+    fixed = {"#000000", "#fffffe"}  # over viridis, which is the same in both themes
+
+    def strings(value: object) -> list[str]:
+        if isinstance(value, dict):
+            return [each for part in value.values() for each in strings(part)]
+        if isinstance(value, list | tuple):
+            return [each for part in value for each in strings(part)]
+        return [value] if isinstance(value, str) and value.startswith("#") else []
+
+    for figure in profile_page(bank, outcomes).figures().values():
+        used = set(strings(figure.spec))
+        assert used <= {*theme.LIGHT.values(), *fixed}, figure.name
+
+
+def test_every_figure_exports() -> None:
+    bank, outcomes = looks_real(12, 8)
+    for figure in profile_page(bank, outcomes).figures().values():
+        picture = figure.svg()
+        assert xml.etree.ElementTree.fromstring(picture).tag.endswith("svg"), figure.name
+        assert picture.count("<path") > 3, figure.name
+    assert figure.pdf().startswith(b"%PDF")
+    assert figure.png().startswith(b"\x89PNG")
+
+
+def test_a_figure_needs_words() -> None:
+    with pytest.raises(InvalidValue, match="say in words"):
+        Figure("f", "F", {"mark": "point"}, [], " ")
+    with pytest.raises(InvalidValue, match="use one of"):
+        Figure("f", "F", {"mark": "point"}, [], "words").vega_lite("other")
+
+
+def test_tables_in_other_languages() -> None:
+    columns = (Column("name", "na|me_"), Column("share", "share", "percent"), Column("gap", "gap", "points"))
+    half = Estimate(0.5, 0.4, 0.6, 0.95, ("questions",))
+    rows: list[dict[str, object]] = [{"name": "a_b & <c>", "share": half, "gap": -0.031}, {"name": None}]
+    table = Table("t", "T", columns, rows)
+    assert table.markdown().splitlines() == [
+        "| na\\|me_ | share | gap |",
+        "|---|---:|---:|",
+        "| a_b &amp; &lt;c> | 50.0 % [40.0, 60.0] | −3.1 points |",
+        "| – | – | – |",
+    ]
+    assert r"a\_b \& \textless{}c\textgreater{} & 50.0 \% [40.0, 60.0] & $-$3.1 points \\" in table.latex()
+    assert table.csv().splitlines()[:2] == ["name,share,share low,share high,gap", "a_b & <c>,0.5,0.4,0.6,-0.031"]
+
+
+@given(st.text())
+def test_shown_text_has_no_control_characters(raw: str) -> None:
+    seen = text.shown(raw)
+    assert "Cc" not in {unicodedata.category(c) for c in seen if c not in "\n\t"}
+    seen.encode("utf-8")  # no lone surrogate
+    assert text.shown(seen) == seen
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_labels_keep_their_distance_and_their_order(wanted: list[float]) -> None:
+    places = charts.spread(wanted, 0.1)
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    assert all(places[b] - places[a] >= 0.1 - 1e-9 for a, b in itertools.pairwise(order))
+    assert max(places) <= 1 + 1e-9
+
+
+def test_an_interval_is_named_by_what_it_covers() -> None:
+    assert text.band(Estimate(0.5, 0.4, 0.6, 0.95, ("questions", "draws"))) == "95 % interval over questions and draws"
+    said = "The intervals cover which candidates were drawn. They do not cover which questions were asked."
+    assert text.covered(("draws",)) == said
+
+
+# ------------------------------------------------------------------------------------------------------------- explorer
+
+
+def test_tokens_are_tinted_by_their_probability_and_spell_the_text() -> None:
+    bank, outcomes = looks_real(4, 4)
+    found = entries(Case("c", bank, outcomes), spelled)
+    assert bank.text is not None
+    assert bank.tokens is not None
+    for q, question in enumerate(found["questions"]):
+        for n, candidate in enumerate(question["candidates"]):
+            (part,) = candidate["parts"]
+            assert part["text"] == bank.text[q, n]
+            assert part["levels"] == levels_of(bank.tokens.of(q, n)["logprob"])
+
+
+def test_tokens_that_do_not_spell_the_text_are_a_strip_beside_it() -> None:
+    bank, outcomes = looks_real(2, 4)
+    found = entries(Case("c", bank, outcomes), lambda tokens: ["?" for _ in tokens])
+    candidate = found["questions"][0]["candidates"][0]
+    assert "levels" not in candidate["parts"][0]
+    assert set(candidate["strip"]) <= set("0123456")
+
+
+def test_long_texts_lose_their_middle_and_say_how_much() -> None:
+    bank, outcomes = looks_real(6, 4)
+    assert bank.text is not None
+    whole = sum(map(len, bank.text[bank.drawn]))
+    for spell in (spelled, None):
+        found = entries(Case("c", bank, outcomes), spell, room=whole // 3)
+        kept = left = 0
+        for candidate in (c for question in found["questions"] for c in question["candidates"]):
+            kept += sum(len(part["text"]) for part in candidate["parts"])
+            left += candidate["left"]
+            assert all(len(part.get("levels", part["text"])) == len(part["text"]) for part in candidate["parts"])
+        assert kept + left == whole
+        assert kept <= whole // 3 + 90 * 24
+
+
+def test_probabilities_have_seven_tints() -> None:
+    assert levels_of(np.log([0.005, 0.02, 0.1, 0.3, 0.6, 0.9, 0.99])) == "0123456"
+    assert levels_of(np.log([0.9, 0.9, 0.9]), np.array([0, 1, 2])) == "5ff"
