@@ -26,6 +26,7 @@ bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each pri
 	$(BIN)/python benchmarks/pocket.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/compare.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/report.py
 
 soak: $(VENV)/test.stamp            ## the long tests that would not fit a ten-minute CI
 	$(BIN)/pytest -n 2 -m soak
