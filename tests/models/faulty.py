@@ -61,9 +61,10 @@ class Faulty:
         retry_after: str = "0.05",
         always: bool = False,  # whether later attempts fail as the first one did
         key: str = "",
+        forgets: str = "",  # "seeds": draws something else every time; "one": always the same; "logprobs": gives none
     ) -> None:
         self.faults, self.kinds, self.capacity, self.pace, self.slow = faults, tuple(kinds), capacity, pace, slow
-        self.retry_after, self.always, self.key = retry_after, always, key
+        self.retry_after, self.always, self.key, self.forgets = retry_after, always, key, forgets
         self.seen: Counter[int] = Counter()  # requests by seed
         self.answered: Counter[int] = Counter()  # complete answers by seed
         self.injected: Counter[str] = Counter()
@@ -151,9 +152,12 @@ class Faulty:
         self.injected[kind] += 1
         return kind
 
+    def _drawn(self, seed: int) -> int:
+        return {"seeds": sum(self.seen.values()), "one": 0}.get(self.forgets, seed)
+
     async def _answer(self, writer: asyncio.StreamWriter, body: dict[str, Any]) -> bool:
         seed, cap, top = body["seed"], body["max_tokens"], int(body.get("top_logprobs") or 0)
-        fault, tokens = self._fault(seed), words(seed, cap)
+        fault, tokens = self._fault(seed), words(self._drawn(seed), cap)
         if fault == "429":
             return await self._send(writer, 429, {"error": "later"}, f"Retry-After: {self.retry_after}\r\n")
         if fault == "500":
@@ -164,6 +168,7 @@ class Faulty:
             await self._send(writer, 200, b'{"choices": [{"index": 0, "message": {"content": "ab')
             return True
         rows = [entry(token, i, top, fault == "wrong") for i, token in enumerate(tokens)]
+        rows = [] if self.forgets == "logprobs" else rows
         finish = "length" if len(tokens) == cap else "stop"
         usage = {"completion_tokens": len(tokens), "prompt_tokens": 7}
         frame = {"id": f"r{seed}", "model": "faulty", "system_fingerprint": "fp"}
@@ -191,10 +196,10 @@ class Faulty:
         kind = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         writer.write(kind)
         usage = frame.pop("usage")
-        for i, (token, row) in enumerate(zip(tokens, rows, strict=True)):
+        for i, token in enumerate(tokens):
             if fault == "cut" and i == len(tokens) // 2:
                 return False
-            choice = {"index": 0, "delta": {"content": ALPHABET[token]}, "logprobs": {"content": [row]}}
+            choice = {"index": 0, "delta": {"content": ALPHABET[token]}, "logprobs": {"content": rows[i : i + 1]}}
             choices = [choice, choice] if fault == "duplicate" else [choice]
             self._event(writer, {**frame, "choices": choices})
             self.written += 1
