@@ -102,6 +102,14 @@ def test_what_cannot_be_asked_is_named(endpoint: Endpoint, asked: Request, named
         endpoint.body(asked)
 
 
+def test_a_model_on_this_side_reads_ids() -> None:
+    from ramify.models import Pocket, decode_with
+
+    with pytest.raises(InvalidValue, match="reads token ids"):
+        list(decode_with(Pocket("tiny"), Chain())([request()]))
+    assert len(request().prompt) == 9  # what a budget charges
+
+
 def test_every_candidate_has_its_own_seed_and_a_rerun_the_same() -> None:
     keys = [Key(run, question, i) for run in ("a", "b") for question in ("q1", "q2") for i in range(500)]
     seeds = [seed_of(key) for key in keys]
