@@ -245,7 +245,22 @@ from ramify.stop import (
     TokenStop,
 )
 from ramify.study import Joined
-from ramify.tasks import Arithmetic, Countdown, Ladder, Limits, Modular, Sound, Verified, Verifier
+from ramify.tasks import (
+    Arithmetic,
+    Boxed,
+    CodeBlock,
+    Countdown,
+    Flexible,
+    Ladder,
+    LastNumber,
+    Letter,
+    Limits,
+    Modular,
+    Phrase,
+    Sound,
+    Verified,
+    Verifier,
+)
 from ramify.types import Key
 from ramify.verify import GENERAL, CompassVerifier, Pairwise, Pointwise
 
@@ -469,6 +484,15 @@ MODELS = (
 )
 TASKS = (Arithmetic(4), Modular(6, "high"), Countdown(4, "low"), Sound(), Sound(attempts=None), Verified(), Verifier())
 CHECKS = (Limits(), Ladder(), Ladder(Limits(digits=50), math=False))
+EXTRACTORS = (
+    Boxed(),
+    Boxed("literal", opened=True),
+    Letter("ABCD"),
+    LastNumber(),
+    Phrase(),
+    CodeBlock(),
+    Flexible("words"),
+)
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls(), Flops(10, 2, 4), Money(2.0, 0.5), Seconds(0.1))
 DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
@@ -647,6 +671,7 @@ METHODS: tuple[object, ...] = (
     *MODELS,
     *TASKS,
     *CHECKS,
+    *EXTRACTORS,
     *PROPOSALS,
     *COSTS,
     *EVIDENCE,
