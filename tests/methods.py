@@ -186,7 +186,7 @@ from ramify.metrics import (
     TwoParameter,
 )
 from ramify.models import HF, FinishedHead, Heads, OutcomeHead, Pocket, ProcessHead, Tabular, ValueHead
-from ramify.run import Search
+from ramify.run import Interact, Search
 from ramify.search import (
     ABMCTS,
     DVTS,
@@ -246,21 +246,41 @@ from ramify.stop import (
 )
 from ramify.study import Joined
 from ramify.tasks import (
+    AIME2024,
+    AIME2025,
+    AIME2026,
+    BBH,
+    BRUMO2025,
+    CMIMC2025,
+    GSM8K,
+    MATH500,
+    SMT2025,
     Arithmetic,
+    Box,
     Boxed,
     CodeBlock,
     Countdown,
+    DescribeFacts,
+    Drawers,
     Flexible,
+    HMMTFeb2025,
+    HMMTFeb2026,
+    HMMTNov2025,
+    HumanEval,
     Ladder,
     LastNumber,
     Letter,
     Limits,
+    MMLUPro,
     Modular,
+    Own,
     Phrase,
     Sound,
+    SuperGPQA,
     Verified,
     Verifier,
 )
+from ramify.tasks.pocket.alphabet import encode
 from ramify.types import Key
 from ramify.verify import GENERAL, CompassVerifier, Pairwise, Pointwise
 
@@ -493,6 +513,27 @@ EXTRACTORS = (
     CodeBlock(),
     Flexible("words"),
 )
+BENCHMARKS = (
+    AIME2024(),
+    AIME2025("questions"),
+    AIME2026(vote="literal"),
+    HMMTFeb2025(),
+    HMMTFeb2026(),
+    HMMTNov2025(),
+    BRUMO2025(ladder=Ladder(math=False)),
+    CMIMC2025(),
+    SMT2025(verify="count"),
+    MATH500(),
+    GSM8K(),
+    MMLUPro(),
+    BBH(),
+    SuperGPQA(run="another"),
+    HumanEval(box=Box(memory=256)),
+    Own("mine.csv", groups=("level",)),
+    DescribeFacts(3),
+    Drawers(4),
+    Box(),
+)
 PROPOSALS = (Proposal(), Proposal("search", run="r", signals=("logprob",), top=20, stage="raw", fresh=False))
 COSTS = (Tokens(), Tokens(prompt=True), Calls(), Flops(10, 2, 4), Money(2.0, 0.5), Seconds(0.1))
 DECISIONS = (*RULES, *SIMILARITIES, *PRESENTS, UniversalSelfConsistency())
@@ -672,6 +713,8 @@ METHODS: tuple[object, ...] = (
     *TASKS,
     *CHECKS,
     *EXTRACTORS,
+    *BENCHMARKS,
+    Interact(Drawers(), encode, until=(2,)),
     *PROPOSALS,
     *COSTS,
     *EVIDENCE,

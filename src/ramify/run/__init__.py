@@ -1,6 +1,7 @@
 """The loops: one trajectory, complete leaves, prefixes. Budgeted, replayable, and the same whatever the concurrency."""
 
 from ramify.run.compute import Compute, Part
+from ramify.run.interact import Environment, Interact
 from ramify.run.leaf import Arm, Leaves, OnlineConfidence, Run, Step, run_leaves
 from ramify.run.prefix import Search, Searched, run_search
 from ramify.run.repeat import Execution, every_execution, executions
@@ -26,8 +27,10 @@ __all__ = [
     "Compute",
     "Continue",
     "Director",
+    "Environment",
     "Execution",
     "Halt",
+    "Interact",
     "Leaves",
     "OnlineConfidence",
     "Part",

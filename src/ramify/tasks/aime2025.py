@@ -1,0 +1,47 @@
+"""AIME 2025: both papers, integers from 0 to 999."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ramify.describe import method
+from ramify.tasks.checking.ladder import Ladder
+from ramify.tasks.loading import bench
+from ramify.tasks.loading.spec import Spec
+
+__all__ = ["AIME2025"]
+
+
+@method
+class AIME2025:
+    """The 30 problems of AIME I and II, 2025."""
+
+    source: str = "hub"
+    verify: str = "answers"
+    vote: str = "canonical"
+    ladder: Ladder = Ladder()
+
+    answers: ClassVar[str] = "verifiable"
+    turns: ClassVar[str] = "single-turn"
+    spec: ClassVar[Spec] = Spec(
+        name="AIME2025",
+        files=(
+            "aime_2025",
+            "aime2025",
+            "aime25",
+        ),
+        count=30,
+        hub=("MathArena/aime_2025", None, "train"),
+        answers="4d54cb1dd8772598",
+        groups=(("type", ("problem_type", "subject")),),
+    )
+
+    items = bench.items
+    questions = bench.questions
+    references = bench.references
+    parse = bench.parse_boxed
+    check = bench.checked_by
+    grade = bench.grade
+
+    def __post_init__(self) -> None:
+        bench.fields_ok(self)
