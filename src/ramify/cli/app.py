@@ -1,21 +1,23 @@
-"""The groups of commands."""
+"""The commands, in the order of their use: look at what you have, make more, check, look things up."""
 
 from __future__ import annotations
 
 import typer
 
 from ramify.cli import bank
+from ramify.cli.profile import profile
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="Test-time scaling of reasoning language models as one system: run it, measure it, trust it.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-app.add_typer(bank.app, name="bank")
+PANELS = {
+    "Start here": (profile,),
+}
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(bank.app, name="bank", rich_help_panel="Make candidates")
 
 
 def _version(wanted: bool) -> None:
@@ -32,4 +34,15 @@ def root(
         False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """Test-time scaling of reasoning language models as one system: run it, measure it, trust it."""
+    """Test-time scaling of reasoning language models as one system: run it, measure it, trust it.
+
+    With a file of answers of your own, a row an answer, start with:
+
+        ramify profile my.jsonl
+
+    Methods are written as they print, such as `BestOfN('score')`: `ramify methods` lists them. Every command takes
+    `--json` for programs and `--help` for examples.
+
+    Exit codes: 0 done; 1 a check failed; 2 bad input, and a message that says what to do; 130 interrupted, and how to
+    go on.
+    """

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ramify.cli.options import Json, Maps, mapping
 from ramify.cli.terminal import progress, say
 
 if TYPE_CHECKING:
-    from ramify.bank import Bank, Proposal
-    from ramify.store import Snapshot, Store
+    from ramify.bank import Proposal
+    from ramify.store import Store
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Banks of candidates: import them from files, look at them, check them, export them.",
+    help="""Banks of candidates: import them from files, look at them, check them, export them.
+
+        ramify bank import answers.csv mybank
+
+        ramify bank info mybank
+    """,
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -29,10 +35,7 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of
 def import_(
     file: Annotated[Path, typer.Argument(help=".jsonl, .json, .csv, .tsv (also .gz), .parquet, .npy or .npz")],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The bank: made if new, topped up if not.")],
-    maps: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="PART=COLUMN", help="Which column plays a part; `PART=` leaves the part out."),
-    ] = None,
+    maps: Maps = None,
     run: Annotated[str, typer.Option(help="The name of the run; the file's name if it does not say.")] = "",
     kind: Annotated[
         str, typer.Option(help="iid, heterogeneous, stopped, sweep or search: how the candidates came about.")
@@ -73,11 +76,10 @@ def import_(
     """
     from ramify.store.exchange import read
 
-    mapping = _mapping(maps or [])
     with progress(f"reading {file.name}") as tell:
         imported = read(
             file,
-            mapping,
+            mapping(maps),
             nested=nested,
             strict=strict,  # type: ignore[arg-type]
             proposal=_proposal(kind, model, protocol),
@@ -114,6 +116,7 @@ def export(
 
         ramify bank export mybank answers.csv.gz
     """
+    from ramify.cli.source import with_tokens
     from ramify.errors import InvalidValue
     from ramify.store import Store
     from ramify.store.exchange import write
@@ -121,7 +124,7 @@ def export(
     if file.exists() and not force:
         raise InvalidValue(f"{file} is there already: pass --force to overwrite it")
     with Store.open(directory).snapshot() as snapshot, progress(f"writing {file.name}"):
-        bank = _with_tokens(snapshot) if tokens else snapshot.bank()
+        bank = with_tokens(snapshot) if tokens else snapshot.bank()
         write(bank, {name: snapshot.outcomes(name) for name in snapshot.outcome_names}, file)
     say(f"{int(bank.drawn.sum())} candidates of {len(bank.questions)} questions written to {file}")
 
@@ -129,7 +132,7 @@ def export(
 @app.command()
 def info(
     directory: Directory,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON, for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print what a bank holds: questions, N, responses, invalid, at the cap, tokens, recorded signals, bytes.
 
@@ -185,35 +188,11 @@ def compact(directory: Directory) -> None:
     say(f"{directory}: {before:,} bytes before, {_bytes(directory):,} after")
 
 
-def _mapping(maps: list[str]) -> dict[str, str | None]:
-    from ramify.errors import InvalidValue
-
-    found: dict[str, str | None] = {}
-    for each in maps:
-        part, equals, column = each.partition("=")
-        if not equals or not part:
-            raise InvalidValue(f"--map {each}: write PART=COLUMN, such as answer=pred")
-        if part in found:
-            raise InvalidValue(f"--map {each}: {part} is given twice")
-        found[part] = column or None
-    return found
-
-
 def _proposal(kind: str, model: str, protocol: str) -> Proposal | None:
     """What the caller says of the candidates' origin; None leaves it to the file."""
     from ramify.bank import Proposal
 
     return Proposal(kind or "iid", model=model, protocol=protocol) if kind or model or protocol else None
-
-
-def _with_tokens(snapshot: Snapshot) -> Bank:
-    """The bank with the token columns that its protocols say they recorded."""
-    from ramify.bank.tokens import COLUMNS
-
-    bank = snapshot.bank()
-    recorded = {name for proposal in bank.proposals for name in proposal.signals}
-    names = [name for name in COLUMNS if name in recorded]
-    return snapshot.bank(columns=names) if names else bank
 
 
 def _responses(store: Store) -> int:

@@ -1,14 +1,16 @@
-"""What may reach a terminal, and how progress is shown there."""
+"""What may reach a terminal: text without commands in it, tables, JSON for programs."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["printable", "progress", "say"]
+__all__ = ["emit", "jsonable", "number", "printable", "progress", "say", "span", "table"]
 
 # CSI and OSC sequences whole, so that their parameters do not stay behind as text.
 ESCAPES = re.compile(
@@ -31,9 +33,77 @@ def say(text: str) -> None:
     print(printable(text))
 
 
+def emit(as_json: bool, found: Mapping[str, Any], *texts: str) -> None:
+    """What a command found: as JSON for programs, or as text for people."""
+    if as_json:
+        print(json.dumps(jsonable(found), indent=2))
+        return
+    say("\n\n".join(text for text in texts if text))
+
+
+def jsonable(value: Any) -> Any:
+    """Plain dicts, lists, numbers and strings: an estimate becomes its fields, what is not finite becomes null.
+
+    >>> jsonable({"a": float("nan"), "b": (1, 2.5)})
+    {'a': None, 'b': [1, 2.5]}
+    """
+    import dataclasses
+    import math
+
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    return str(value)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
+    """Aligned columns under a header; those at ``left`` flush left, numbers flush right. One line a row.
+
+    >>> print(table(["rule", "accuracy"], [["Plurality()", "0.75"], ["Earliest()", "0.5"]]))
+    rule         accuracy
+    Plurality()      0.75
+    Earliest()        0.5
+    """
+    cells = [[printable(str(cell)).replace("\n", " ").replace("\t", " ") for cell in row] for row in [header, *rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A share or a mean; what is not known is a dash, never 0.
+
+    >>> number(0.5), number(float("nan")), number(1234.5, 0)
+    ('0.500', '–', '1,234')
+    """
+    return "–" if value is None or value != value else f"{value:,.{digits}f}"
+
+
+def span(estimate: Any, digits: int = 3) -> str:
+    """The interval of an estimate; a dash where it has none."""
+    if not estimate.covers:
+        return "–"
+    return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
+
+
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int], None]]:
-    """Tell how far long work is, on standard error and only if somebody watches."""
+    """Tell how far reading and writing is, on standard error and only if somebody watches."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,0 +1,188 @@
+"""How far long work is: a bar where somebody watches, plain lines in a log, and what to type after Ctrl-C."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ramify.cli.terminal import printable
+from ramify.errors import RamifyError
+
+__all__ = ["Interrupted", "Tracker", "again", "counted", "resumable", "track"]
+
+EVERY = 10.0  # seconds between two lines of a log
+
+
+class Interrupted(RamifyError):
+    """Ctrl-C in the middle of work that can be gone on with; the message says how."""
+
+
+class Tracker:
+    """Work done of work to do, with tokens, cost and what is left of a budget. ``show`` decides where it is told."""
+
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        *,
+        unit: str = "leaves",
+        limit: float = float("inf"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.what, self.total, self.unit, self.limit, self.clock = what, total, unit, limit, clock
+        self.done = self.before = self.tokens = 0
+        self.cost = 0.0
+        self.start = clock()
+
+    def there(self, done: int, tokens: int = 0) -> None:
+        """What an earlier attempt has finished: it is done, and tells nothing about the rate."""
+        self.done = self.before = done
+        self.tokens = tokens
+        self.tell()
+
+    def advance(self, done: int = 1, tokens: int = 0, cost: float | None = None) -> None:
+        """A part of the work is finished; its cost is its tokens if it does not say."""
+        self.done += done
+        self.tokens += tokens
+        self.cost += tokens if cost is None else cost
+        self.tell()
+
+    def open(self) -> None:
+        """Nothing to make ready."""
+
+    def tell(self) -> None:
+        """Nobody watches."""
+
+    def close(self) -> None:
+        """Nothing to tidy."""
+
+    @property
+    def seconds(self) -> float:
+        return max(self.clock() - self.start, 1e-9)
+
+    @property
+    def rate(self) -> float:
+        """Parts a second, of this attempt."""
+        return (self.done - self.before) / self.seconds
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to go at this rate; None before there is one."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+    def line(self) -> str:
+        """All of it in one line.
+
+        >>> now = [0.0]
+        >>> tracker = Tracker("sampling", 10, limit=500, clock=lambda: now[-1])
+        >>> now.append(2.0)
+        >>> tracker.advance(4, tokens=120)
+        >>> tracker.line()
+        'sampling: 4 of 10 leaves, 2.0 a second, 3 s left, 120 tokens, 380 of 500 budget left'
+        """
+        of = f"{self.done} of {self.total}" if self.total else f"{self.done}"
+        parts = [f"{self.what}: {of} {self.unit}", f"{self.rate:.1f} a second"]
+        if self.total:
+            parts.append("time left unknown" if self.left is None else f"{self.left:.0f} s left")
+        parts.append(f"{self.tokens:,} tokens")
+        if self.limit != float("inf"):
+            parts.append(f"{max(self.limit - self.cost, 0):,.0f} of {self.limit:,.0f} budget left")
+        return printable(", ".join(parts))
+
+
+class Lines(Tracker):
+    """A log line now and then, and one at the end."""
+
+    last = 0.0
+
+    def tell(self) -> None:
+        now = self.clock()
+        if now - max(self.last, self.start) >= EVERY:
+            self.last = now
+            print(self.line(), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        print(self.line(), file=sys.stderr, flush=True)
+
+
+class Bar(Tracker):
+    """A bar on a terminal."""
+
+    bar: Any = None
+    task: Any = None
+
+    def open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        text = TextColumn("{task.description}", markup=False)
+        more = TextColumn("{task.fields[more]}", markup=False)
+        columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), more)
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task(printable(self.what), total=self.total or None, more="")
+        self.bar.start()
+
+    def tell(self) -> None:
+        left = "" if self.limit == float("inf") else f", {max(self.limit - self.cost, 0):,.0f} budget left"
+        more = f"{self.rate:.1f} {self.unit}/s, {self.tokens:,} tokens{left}"
+        self.bar.update(self.task, completed=self.done, more=more)
+
+    def close(self) -> None:
+        self.bar.stop()
+
+
+@contextmanager
+def track(what: str, total: int, *, unit: str = "leaves", limit: float = float("inf")) -> Iterator[Tracker]:
+    """A tracker that shows a bar if somebody watches standard error, and logs plain lines otherwise."""
+    watched = sys.stderr.isatty()
+    kind = Bar if watched else Lines
+    tracker = kind(what, total, unit=unit, limit=limit)
+    tracker.open()
+    try:
+        yield tracker
+    finally:
+        tracker.close()
+
+
+def counted(sampler: Any, tracker: Tracker) -> Any:
+    """The same sampler, each of whose leaves is told. Closing it closes what it watches."""
+
+    def watched(requests: Any) -> Iterator[Any]:
+        found = iter(sampler(requests))
+        try:
+            for leaf in found:
+                tracker.advance(1, tokens=len(leaf.tokens))
+                yield leaf
+        finally:
+            close = getattr(found, "close", None)
+            if close is not None:
+                close()
+
+    return watched
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say, on Ctrl-C, that what was finished is kept, and what to type to go on: the same command."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; what was finished is kept. Go on with:\n  {again()}") from None
+
+
+GIVEN: ContextVar[Sequence[str]] = ContextVar("GIVEN", default=())
+
+
+def again() -> str:
+    """The command that is running, as it can be typed.
+
+    >>> _ = GIVEN.set(["sample", "runs/a b"])
+    >>> again()
+    "ramify sample 'runs/a b'"
+    """
+    return shlex.join(["ramify", *GIVEN.get()])

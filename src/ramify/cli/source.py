@@ -1,0 +1,182 @@
+"""Where a command takes its candidates from: a file of somebody's making, a bank's directory, or a run's."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from ramify.arrays import Array
+from ramify.bank import Bank, Outcomes, Proposal
+from ramify.bank.tokens import COLUMNS
+from ramify.cli.terminal import progress
+from ramify.errors import InvalidValue, require
+from ramify.store import Store
+from ramify.store.exchange import read
+from ramify.store.snapshot import Snapshot
+
+__all__ = ["Source", "bank_folder", "equal", "load", "shared", "with_tokens"]
+
+GOLD = "a reference;"  # how an import says of a column that it is one
+NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})(/\d{1,40})?")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Source:
+    """A bank, the grades that lie beside it, and how both were come by."""
+
+    path: Path
+    bank: Bank
+    grades: Mapping[str, Outcomes]
+    shown: str  # how a file's columns were understood, or what a directory is
+    folder: Path | None = None  # of the bank on disk; None for a file
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+        return self.path.name.partition(".")[0] or str(self.path)
+
+    def graded(self, name: str = "", threshold: float | None = None) -> Outcomes:
+        """The grades to evaluate by; with a threshold they become right and wrong."""
+        if not self.grades:
+            raise InvalidValue(
+                f"{self.path} has no grades: give a file a column `correct`, or say which column holds the right answer"
+                " with --reference COLUMN; a bank's directory takes them from `ramify bank import`"
+            )
+        if not name and len(self.grades) > 1:
+            raise InvalidValue(f"{self.path} has the grades {', '.join(self.grades)}: choose with --grades NAME")
+        name = name or next(iter(self.grades))
+        require(name in self.grades, "--grades", name, f"{self.path} has {', '.join(self.grades)}")
+        found = self.grades[name]
+        if threshold is None:
+            return found
+        right = np.where(np.isnan(found.values), np.nan, found.values >= threshold)
+        return dataclasses.replace(found, values=right, description=f"{found.description} >= {threshold:g}")
+
+    def binary(self, name: str = "", threshold: float | None = None) -> Outcomes:
+        """Grades that are right, wrong or missing; others need a threshold, and are refused without one."""
+        found = self.graded(name, threshold)
+        between = found.values[(found.values > 0) & (found.values < 1)]
+        if between.size:
+            much = f"{self.path} has grades between 0 and 1, such as {between[0]:g}"
+            raise InvalidValue(f"{much}: say from where on an answer is right, such as --threshold 0.5")
+        return found
+
+
+def load(
+    path: Path,
+    mapping: Mapping[str, str | None] | None = None,
+    *,
+    reference: str = "",
+    kind: str = "",
+    tokens: bool = False,
+) -> Source:
+    """The candidates at a path, with token columns only if asked for: they are large, and few commands need them."""
+    if path.is_dir():
+        given = [f"--map {part}=" for part in mapping or {}] + (["--reference"] if reference else [])
+        require(not given, given[0] if given else "", str(path), "columns are of files; a bank has its parts already")
+        return _of_store(path, tokens)
+    with progress(f"reading {path.name}") as tell:
+        made = Proposal(kind) if kind else None
+        found = read(path, mapping, proposal=made, run=path.name.partition(".")[0], tokens=tokens, progress=tell)
+    bank, grades, shown = found.bank, dict(found.outcomes), str(found.report)
+    shown = shown.replace("say otherwise with proposal=", "say otherwise with --kind")
+    gold = [column for column, why in found.report.mapping.ignored.items() if why.startswith(GOLD)]
+    if not reference and not grades and len(gold) == 1 and "answer" in found.report.mapping.parts:
+        reference = gold[0]
+    if reference:
+        grades = {reference: _against(path, bank, mapping or {}, reference), **grades}
+        shown += f"\nnote     graded against {reference}: equal as text, or as numbers"
+    binary = [name for name, layer in bank.layers.items() if _zero_or_one(layer.values)]
+    if not grades and len(binary) == 1:
+        grades = {binary[0]: Outcomes.of(bank, bank.layers[binary[0]].values, binary[0])}
+        shown += f"\nnote     {binary[0]} holds only 0 and 1: taken for the grades"
+    return Source(path, bank, grades, shown)
+
+
+def bank_folder(path: Path) -> Path:
+    """The bank's directory: the one given, or that of the run which it is."""
+    return path / "bank" if (path / "bank" / "bank.json").exists() else path
+
+
+def _of_store(path: Path, tokens: bool) -> Source:
+    folder = bank_folder(path)
+    if (path / "result.json").exists() and not (folder / "bank.json").exists():
+        raise InvalidValue(f"{path} is a study's folder: `ramify report {path}` makes its page")
+    with Store.open(folder).snapshot() as snapshot:
+        bank = with_tokens(snapshot) if tokens else snapshot.bank()
+        grades = {name: snapshot.outcomes(name) for name in snapshot.outcome_names}
+    many = f"{len(bank.questions)} questions, {int(bank.drawn.sum())} candidates"
+    return Source(path, bank, grades, f"{path}: {many}, {bank.kind}", folder)
+
+
+def with_tokens(snapshot: Snapshot) -> Bank:
+    """The bank with the token columns that its protocols say they recorded."""
+    bank = snapshot.bank()
+    recorded = {name for proposal in bank.proposals for name in proposal.signals}
+    names = [name for name in COLUMNS if name in recorded]
+    return snapshot.bank(columns=names) if names else bank
+
+
+def _zero_or_one(values: Array) -> bool:
+    known = values[~np.isnan(values)]
+    return bool(known.size) and bool(np.isin(known, (0.0, 1.0)).all())
+
+
+# ------------------------------------------------------------------------------------------------ behind the wall: gold
+
+
+def _against(path: Path, bank: Bank, mapping: Mapping[str, str | None], column: str) -> Outcomes:
+    """Grades against a file's reference column. It is read apart: the bank that rules see never has it."""
+    parts = {part: name for part, name in mapping.items() if name != column}
+    again = read(path, {**parts, "group.reference": column}, run=path.name.partition(".")[0], tokens=False).bank
+    right = [question.groups.get("reference", "") for question in again.questions]
+    values = np.full(bank.shape, np.nan)
+    for q, gold in enumerate(right):
+        if gold.strip():
+            for n in np.flatnonzero(bank.drawn[q]).tolist():
+                values[q, n] = float(equal(bank.answer(q, n), gold))
+    require(not np.isnan(values[bank.drawn]).all(), "--reference", column, f"{path} has no value in that column")
+    return Outcomes.of(bank, values, f"equal to {column}")
+
+
+def equal(answer: object, reference: str) -> bool:
+    """Whether an answer is the reference: the same text but for case and spaces, or the same number. ⊥ never is.
+
+    >>> equal("1/2", "0.50"), equal(" Paris ", "paris"), equal("7", "8"), equal(None, "")
+    (True, True, False, False)
+    """
+    if answer is None:
+        return False
+    one, other = (" ".join(str(each).split()).casefold() for each in (answer, reference))
+    if one == other:
+        return bool(one)
+    numbers = [_number(each) for each in (one, other)]
+    return numbers[0] is not None and numbers[0] == numbers[1]
+
+
+def _number(text: str) -> Fraction | None:
+    plain = text.strip("$ ").replace(",", "")
+    if not NUMBER.fullmatch(plain):
+        return None
+    top, _, bottom = plain.partition("/")
+    return None if bottom and not int(bottom) else Fraction(top) / (int(bottom) if bottom else 1)
+
+
+# ------------------------------------------------------------------------------------------------------ several sources
+
+
+def shared(sources: list[Source]) -> tuple[list[Bank], int]:
+    """The banks on the questions that all of them have, in one order; and how many questions that leaves out."""
+    ids = [{question.id for question in source.bank.questions} for source in sources]
+    common = set.intersection(*ids)
+    order = [question.id for question in sources[0].bank.questions if question.id in common]
+    names = ", ".join(str(source.path) for source in sources)
+    require(
+        order, "questions", "none in common", f"{names} ask different questions: a paired comparison needs the same"
+    )
+    return [source.bank.only(order) for source in sources], len(set.union(*ids)) - len(order)

@@ -1,0 +1,65 @@
+"""Help: every command teaches with examples, and none of it loads what is heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import ramify
+from ramify.cli.app import app
+from tests.cli.conftest import Run
+
+PROGRAM = """
+import sys
+from ramify.cli import main
+for words in {commands!r}:
+    assert main([*words, "--help"]) == 0
+heavy = {{"numpy", "scipy", "pyarrow", "pandas", "torch", "pydantic", "numba"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command by the words that call it."""
+    yield words
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*words, name))
+
+
+ALL = list(commands(typer.main.get_command(app)))
+
+
+def test_no_help_imports_anything_heavy() -> None:
+    env = {"PYTHONPATH": str(Path(ramify.__file__).parent.parent)}
+    program = PROGRAM.format(commands=ALL)
+    ran = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("words", [words for words in ALL if words], ids=" ".join)
+def test_every_command_teaches_with_an_example_of_itself(run: Run, words: tuple[str, ...]) -> None:
+    ran = run(*words, "--help")
+    assert ran.code == 0
+    assert f"ramify {' '.join(words)}" in ran.out.partition("Usage")[2].partition("\n")[2], "an example, not the usage"
+
+
+def test_the_help_names_the_exit_codes(run: Run) -> None:
+    page = " ".join(run("--help").out.split())
+    for words in ("0 done", "1 a check failed", "2 bad input", "130 interrupted"):
+        assert words in page
+
+
+def test_help_is_for_the_command_that_the_words_name(run: Run) -> None:
+    assert "ramify bank import" in run("bank", "import", "--help").out
+    assert "ramify bank import" in run("bank", "import", "x.csv", "--help").out
+    assert "Usage: ramify [OPTIONS]" in run("--help").out
+
+
+def test_completion_can_be_installed(run: Run) -> None:
+    assert "--install-completion" in run("--help").out
