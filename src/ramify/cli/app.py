@@ -1,22 +1,28 @@
-"""The commands, in the order of their use: look at what you have, make more, check, look things up."""
+"""The commands, in the order of their use: look at what you have, make more, compare, check, look things up."""
 
 from __future__ import annotations
 
 import typer
 
-from ramify.cli import bank
+from ramify.cli import audit, bank
+from ramify.cli.compare import compare, rank
+from ramify.cli.decide import decide, stop
 from ramify.cli.profile import profile
+from ramify.cli.score import score
 
 __all__ = ["app"]
 
 PANELS = {
     "Start here": (profile,),
+    "Make candidates": (score,),
+    "Decide and compare": (decide, stop, compare, rank),
 }
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(audit.app, name="audit", rich_help_panel="Check")
 app.add_typer(bank.app, name="bank", rich_help_panel="Make candidates")
 
 

@@ -1,0 +1,237 @@
+"""``ramify compare`` and ``ramify rank``: two systems or rules held against each other, and several in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ramify.cli.decide import Evidence, Rules, read_with, submission
+from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, Threshold
+from ramify.cli.terminal import emit, number, span, table
+
+if TYPE_CHECKING:
+    from ramify.bank import Bank
+    from ramify.cli.source import Source
+    from ramify.metrics import Estimate
+
+__all__ = ["compare", "rank"]
+
+
+def compare(
+    first: Place,
+    second: Annotated[
+        Path | None, typer.Argument(metavar="[OTHER]", help="The other bank; none to compare two rules on the first.")
+    ] = None,
+    rules: Rules = None,
+    metric: Annotated[
+        str, typer.Option(metavar="TEXT", help="Without a rule, what is compared: `PassAt(4)`, `PassHat(8)`, ...")
+    ] = "Accuracy()",
+    evidence: Evidence = None,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Also ask whether both are runs of one protocol; exit status 1 if not.")
+    ] = False,
+    maps: Maps = None,
+    reference: Reference = "",
+    grades: Grades = "",
+    threshold: Threshold = None,
+    level: Level = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Compare two banks, or two rules on one bank, question by question: the difference and its paired interval.
+
+    Two systems on the same questions, by the profile of their candidates:
+
+        ramify compare base.jsonl tuned.jsonl --metric "PassAt(4)"
+
+    By what they submit under a rule, or two rules on the same candidates:
+
+        ramify compare base.jsonl tuned.jsonl --rule "Plurality()"
+
+        ramify compare runs/mine --rule "Plurality()" --rule "BestOfN('logp')" --evidence logp=mean_logprob
+
+    Is it the same system, run again?
+
+        ramify compare monday.jsonl tuesday.jsonl --rerun
+    """
+    from ramify.errors import InvalidValue
+
+    sources = [read_with(path, evidence, maps, reference) for path in (first, second) if path is not None]
+    if len(sources) == 1 and len(rules or []) != 2:
+        raise InvalidValue("compare what? Give another bank, or two rules: --rule TEXT --rule TEXT")
+    if len(rules or []) > 2:
+        raise InvalidValue(f"--rule is given {len(rules or [])} times: one for both, or one for each")
+    found = _by_rule(sources, rules, grades, level) if rules else _by_metric(sources, metric, grades, threshold, level)
+    if rerun:
+        found["rerun"] = _rerun(sources, grades)
+    emit(as_json, found, *_told(found, level))
+    if rerun and found["rerun"]["different"]:
+        raise typer.Exit(1)
+
+
+def rank(
+    paths: Annotated[list[Path], typer.Argument(metavar="BANK...", help="Two or more files or directories.")],
+    by: Annotated[
+        str, typer.Option("--by", metavar="TEXT", help="How scores are made: `MeanScore()`, `Rasch()`, ...")
+    ] = ("MeanScore()"),
+    replicates: Annotated[int, typer.Option(help="Resamples of the questions.")] = 400,
+    maps: Maps = None,
+    reference: Reference = "",
+    grades: Grades = "",
+    level: Level = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Put several systems in order, on the questions that all of them have, and say how sure the order is.
+
+        ramify rank base.jsonl tuned.jsonl larger.jsonl
+
+        ramify rank runs/* --by "TiedBradleyTerry()"
+
+    The chance of a rank is the share of resamples of the questions in which the system has it. Scorers are MeanScore,
+    Borda, Copeland, Schulze, Kemeny, Elo, TrueSkill, TiedBradleyTerry, PlackettLuce, Rasch and TwoParameter.
+    """
+    import numpy as np
+
+    from ramify.cli.parts import value
+    from ramify.cli.source import shared
+    from ramify.errors import InvalidValue
+    from ramify.metrics import rank as ranked
+
+    if len(paths) < 2:
+        raise InvalidValue("rank needs two banks or more: ramify rank one.jsonl other.jsonl")
+    sources = [read_with(path, None, maps, reference) for path in paths]
+    banks, left_out = shared(sources)
+    width = max(bank.shape[1] for bank in banks)
+    tables = [source.graded(grades).on(bank) for source, bank in zip(sources, banks, strict=True)]
+    whole = np.stack([np.pad(t, ((0, 0), (0, width - t.shape[1])), constant_values=np.nan) for t in tables])
+    scorer = value(by, "--by", "metric")
+    found = ranked(whole, scorer, models=_names(paths), replicates=replicates, level=level)
+    order = sorted(range(len(paths)), key=lambda m: (int(found.ranks[m]), m))
+    rows = [
+        {
+            "name": found.models[m],
+            "rank": int(found.ranks[m]),
+            "score": float(found.scores[m]),
+            "low": float(found.low[m]),
+            "high": float(found.high[m]),
+            "chances": found.chances[m].tolist(),
+        }
+        for m in order
+    ]
+    answer = {"by": repr(scorer), "questions": len(banks[0].questions), "left_out": left_out, "systems": rows}
+    header = ["system", "rank", "score", f"{100 * level:g} % interval", "chance to be first"]
+    lines = [
+        [
+            str(row["name"]),
+            str(row["rank"]),
+            number(row["score"]),
+            f"{row['low']:.3f} to {row['high']:.3f}",
+            f"{row['chances'][0]:.2f}",
+        ]
+        for row in rows
+    ]
+    note = f"{answer['questions']} questions that all have ({left_out} others left out); intervals cover questions."
+    emit(as_json, answer | {"covers": list(found.covers)}, table(header, lines), note)
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """Short names that tell the paths apart."""
+    short = [path.name.partition(".")[0] for path in paths]
+    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+
+
+def _by_metric(
+    sources: list[Source], metric: str, grades: str, threshold: float | None, level: float
+) -> dict[str, Any]:
+    """The difference of a functional of two profiles, questions drawn with both banks."""
+    from ramify.cli.parts import value
+    from ramify.cli.source import shared
+    from ramify.metrics import BCa, Tally, bootstrap_difference, observed
+    from ramify.types import Key
+
+    functional = value(metric, "--metric", "metric")
+    banks, left_out = shared(sources)
+    pairs = zip(sources, banks, strict=True)
+    tallies = [Tally.of_bank(bank, source.binary(grades, threshold)) for source, bank in pairs]
+    sample = bootstrap_difference(tallies[1], tallies[0], functional, Key("compare", "bootstrap", 0), 4000)
+    values = [observed(tally, functional) for tally in tallies]
+    return {
+        "kind": "two banks",
+        "what": repr(functional),
+        "sides": [{"name": str(s.path), "value": v.value} for s, v in zip(sources, values, strict=True)],
+        "difference": BCa(level)(sample),
+        "questions": len(banks[0].questions),
+        "left_out": left_out,
+    }
+
+
+def _by_rule(sources: list[Source], rules: list[str] | None, grades: str, level: float) -> dict[str, Any]:
+    """The difference of what is submitted: by one rule from two banks, by two from one, or by one each."""
+    import numpy as np
+
+    from ramify.cli.parts import value
+    from ramify.cli.source import shared
+
+    chosen = [value(text, "--rule", "rule") for text in rules or []]
+    banks, left_out = shared(sources)
+    sides = [(sources[i % len(sources)], banks[i % len(banks)], chosen[i % len(chosen)]) for i in range(2)]
+    rows = [submission(rule, bank, source.graded(grades), level) for source, bank, rule in sides]
+    worth = [np.array(list(row["utility"].values())) for row in rows]
+    return {
+        "kind": "shared bank" if len(sources) == 1 else "two banks",
+        "what": "accuracy of what is submitted",
+        "sides": [
+            {"name": f"{row['rule']} on {source.path}", "value": row["accuracy"].value, "tokens": row["generate"]}
+            for row, (source, _, _) in zip(rows, sides, strict=True)
+        ],
+        "difference": _paired(worth[1] - worth[0], level),
+        "questions": len(banks[0].questions),
+        "left_out": left_out,
+    }
+
+
+def _paired(difference: Any, level: float) -> Estimate:
+    from ramify.metrics import Percentile, bootstrap_means
+    from ramify.types import Key
+
+    sample = bootstrap_means(difference, Key("compare", "bootstrap", 0), 4000, bounds=(-1.0, 1.0))
+    return Percentile(level)(sample)
+
+
+def _rerun(sources: list[Source], grades: str) -> dict[str, Any]:
+    """Whether two banks are runs of one protocol, by the default criterion."""
+    from ramify.cli.source import shared
+    from ramify.errors import require
+    from ramify.metrics import Reproducible, compare_runs
+
+    require(len(sources) == 2, "--rerun", "one bank", "give the other run too")
+    banks, _ = shared(sources)
+    graded: list[Bank] = banks
+    outcomes = (sources[0].graded(grades), sources[1].graded(grades)) if all(s.grades for s in sources) else None
+    found = compare_runs(graded[0], graded[1], Reproducible(), outcomes=outcomes)
+    return {
+        "criterion": repr(found.criterion),
+        "different": found.different,
+        "equivalent": found.equivalent,
+        "p": found.p_overall,
+        "changed": list(found.changed),
+    }
+
+
+def _told(found: dict[str, Any], level: float) -> list[str]:
+    difference = found["difference"]
+    rows = [[side["name"], number(side["value"]), ""] for side in found["sides"]]
+    rows.append(["second minus first", f"{difference.value:+.3f}", span(difference)])
+    side = "above" if difference.low > 0 else "below" if difference.high < 0 else ""
+    verdict = f"the second is {side} the first" if side else "the interval includes zero: no difference is shown"
+    shared = " Both rules chose from the same candidates." if found["kind"] == "shared bank" else ""
+    note = f"{found['questions']} shared questions ({found['left_out']} left out), paired; {verdict}.{shared}"
+    parts = [table([found["what"], "value", f"{100 * level:g} % interval"], rows), note]
+    if "rerun" in found:
+        again = found["rerun"]
+        word = "different" if again["different"] else "equivalent" if again["equivalent"] else "not told apart"
+        parts.append(
+            f"As two runs of one protocol: {word} (p = {again['p']:.3g}; {len(again['changed'])} questions changed)"
+        )
+    return parts

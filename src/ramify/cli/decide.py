@@ -1,0 +1,254 @@
+"""``ramify decide`` and ``ramify stop``: rules and stopping rules on candidates that are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, mapping, named, whole
+from ramify.cli.terminal import emit, number, span, table
+
+if TYPE_CHECKING:
+    from ramify.bank import Bank, Outcomes
+    from ramify.cli.source import Source
+
+__all__ = ["decide", "mean_of", "read_with", "stop", "submission"]
+
+Evidence = Annotated[
+    list[str] | None,
+    typer.Option("--evidence", metavar="NAME=TEXT", help="Compute evidence first: `logp=mean_logprob`. Repeatable."),
+]
+Rules = Annotated[
+    list[str] | None, typer.Option("--rule", metavar="TEXT", help="A decision rule: `BestOfN('logp')`. Repeatable.")
+]
+SHOWN = 12  # questions whose answers are printed
+
+
+def decide(
+    path: Place,
+    rules: Rules = None,
+    evidence: Evidence = None,
+    k: Annotated[str, typer.Option("--k", metavar="K,K,...", help="A curve: accuracy on subsets of k.")] = "",
+    utility: Annotated[
+        str, typer.Option(metavar="TEXT", help="Similarity of two outputs, for MBR rules: `TokenF1()`.")
+    ] = "",
+    replicates: Annotated[int, typer.Option(help="Seeded subsets a question, for curves.")] = 200,
+    maps: Maps = None,
+    reference: Reference = "",
+    grades: Grades = "",
+    level: Level = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Let a rule choose from candidates that are there: the answers, the accuracy if there are grades, the cost.
+
+    A rule is written as it prints. Several are compared on the same candidates:
+
+        ramify decide my.jsonl --rule "Plurality()" --rule "BestOfN('score')"
+
+    Evidence that is not in the bank can be computed from its tokens. With --k the rules are held against budgets:
+
+        ramify decide runs/mine --rule "SoftmaxVote('logp', temperature=0.1)" --evidence logp=mean_logprob --k 1,4,16
+
+    `ramify methods --kind rule` lists the rules.
+    """
+    from ramify.cli.parts import value
+
+    source = read_with(path, evidence, maps, reference)
+    chosen = [value(text, "--rule", "rule") for text in rules or ["Plurality()"]]
+    outcomes = source.graded(grades) if source.grades else None
+    if k:
+        found = _curves(chosen, source.bank, outcomes, whole(k, "--k"), replicates, level, utility, source)
+        return emit(as_json, found, *_told_curves(found))
+    rows = [submission(rule, source.bank, outcomes, level, utility) for rule in chosen]
+    answer = {"source": str(path), "shared_bank": len(rows) > 1, "rules": rows}
+    return emit(as_json, answer, _told(rows), _answers(rows[0]) if len(rows) == 1 else _shared(len(rows)))
+
+
+def stop(
+    path: Place,
+    stops: Annotated[
+        list[str] | None, typer.Option("--stop", metavar="TEXT", help="A stopping rule. Repeatable.")
+    ] = None,
+    rule: Annotated[str, typer.Option(metavar="TEXT", help="The rule that submits at the stop.")] = "Plurality()",
+    evidence: Evidence = None,
+    replicates: Annotated[int, typer.Option(help="Seeded orders of each question's candidates.")] = 200,
+    maps: Maps = None,
+    reference: Reference = "",
+    grades: Grades = "",
+    as_json: Json = False,
+) -> None:
+    """Replay stopping rules on candidates that are there: when each would have stopped, and what it would have lost.
+
+        ramify stop my.jsonl --stop "AdaptiveConsistency(0.95)" --stop "Esc(4)"
+
+    Retrospective: every candidate was drawn and paid for, so this shows decisions and no savings. A run under a stop,
+    which saves, is `ramify sample ... --stop TEXT`. `ramify methods --kind stop` lists the rules.
+    """
+    from ramify.cli.parts import layers_for, value
+    from ramify.metrics import replay_stop
+
+    source = read_with(path, evidence, maps, reference)
+    outcomes, chosen = source.graded(grades), value(rule, "--rule", "rule")
+    rows: list[dict[str, Any]] = []
+    for text in stops or ["AdaptiveConsistency(0.95)"]:
+        each = value(text, "--stop", "stop")
+        names = sorted({*layers_for(chosen, source.bank), *_read_by(each, source.bank)})
+        found = replay_stop(each, chosen, source.bank, outcomes, evidence=names, replicates=replicates)
+        rows.append(
+            {
+                "stop": repr(each),
+                "samples": float(found.samples.mean()),
+                "stopped": float(found.stopped.mean()),
+                "accuracy": float(found.values.mean()),
+                "error": found.error,
+                "same_answer": float(found.same.mean()),
+                "no_answer": float(found.invalid.mean()),
+            }
+        )
+    whole_bank = submission(chosen, source.bank, outcomes, 0.95)
+    answer = {"source": str(path), "label": "retrospective", "rule": repr(chosen), "stops": rows, "whole": whole_bank}
+    header = ["stop", "samples", "stopped", "accuracy", "same answer as all", "no answer"]
+    shown = ("samples", "stopped", "accuracy", "same_answer", "no_answer")
+    lines = [[row["stop"], *(number(row[name], 1 if name == "samples" else 3) for name in shown)] for row in rows]
+    drawn = number(float(source.bank.drawn.sum(axis=1).mean()), 1)
+    lines.append(["(all candidates)", drawn, "–", number(whole_bank["accuracy"].value), "–", "–"])
+    note = "Retrospective: all candidates had been drawn and paid for. Savings are claimed by runs under a stop alone."
+    emit(as_json, answer, table(header, lines), note)
+
+
+# ------------------------------------------------------------------------------------------------------- what is shared
+
+
+def read_with(path: Any, evidence: list[str] | None, maps: list[str] | None, reference: str) -> Source:
+    """A source with the evidence asked for; token columns are read only if something may need them."""
+    import dataclasses
+
+    from ramify.cli.parts import attached
+    from ramify.cli.source import load
+
+    wanted = named(evidence, "--evidence", "NAME=TEXT, such as logp=mean_logprob")
+    source = load(path, mapping(maps), reference=reference, tokens=bool(wanted))
+    return dataclasses.replace(source, bank=attached(source.bank, wanted))
+
+
+def submission(rule: Any, bank: Bank, outcomes: Outcomes | None, level: float, utility: str = "") -> dict[str, Any]:
+    """What a rule submits from all candidates, what that is worth where it is graded, and what it cost."""
+    import numpy as np
+
+    from ramify.cli.parts import layers_for
+    from ramify.metrics.replay import submitted
+
+    names = layers_for(rule, bank)
+    choice = rule(bank.candidates(evidence=names, utility=_pairs(bank, utility)))
+    winner = np.asarray(choice.winner)
+    answers = {
+        question.id: None if winner[q] < 0 else bank.answer(q, int(winner[q]))
+        for q, question in enumerate(bank.questions)
+    }
+    grades = np.full(bank.shape, np.nan) if outcomes is None else outcomes.on(bank)
+    worth, none = submitted(choice, grades)
+    found: dict[str, Any] = {"rule": repr(rule), "no_answer": float(none.mean()), **_cost(bank, names)}
+    found["accuracy"] = mean_of(worth, level) if outcomes is not None else None
+    found["utility"] = {name: float(value) for name, value in zip(answers, worth, strict=True)} if outcomes else None
+    return {**found, "answers": answers}
+
+
+def mean_of(worth: Any, level: float) -> Any:
+    """The mean over questions with its interval; without one where there is nothing to draw from."""
+    import numpy as np
+
+    from ramify.metrics import Estimate, Percentile, bootstrap_means
+    from ramify.types import Key
+
+    known = worth[~np.isnan(worth)]
+    if known.size < 2:
+        return Estimate.descriptive(float(known.mean()) if known.size else float("nan"), "no interval of one question")
+    return Percentile(level)(bootstrap_means(worth, Key("decide", "bootstrap", 0), 4000, bounds=(0.0, 1.0)))
+
+
+def _cost(bank: Bank, layers: list[str]) -> dict[str, float | None]:
+    """Tokens a question, generated and read by evidence; None is unknown."""
+    known = bank.length is not None and bool((bank.length[bank.drawn] >= 0).all())
+    generate = float(bank.length[bank.drawn].sum()) / len(bank.questions) if known and bank.length is not None else None
+    costs = [bank.layers[name].cost for name in layers]
+    signal = sum(float(cost[bank.drawn].sum()) for cost in costs if cost is not None) / max(len(bank.questions), 1)
+    return {"generate": generate, "signal": None if any(cost is None for cost in costs) else signal}
+
+
+def _pairs(bank: Bank, utility: str) -> Any:
+    if not utility:
+        return None
+    from ramify.cli.parts import value
+    from ramify.decide import Pairs
+
+    return Pairs.of(bank, value(utility, "--utility", "rule"), "answer" if bank.text is None else "text")
+
+
+def _read_by(stop: Any, bank: Bank) -> list[str]:
+    """The layers that a stop reads by a field of its own."""
+    name = getattr(stop, "score", None)
+    return [name] if isinstance(name, str) and name in bank.layers else []
+
+
+def _curves(
+    rules: list[Any],
+    bank: Bank,
+    outcomes: Outcomes | None,
+    budgets: list[int],
+    replicates: int,
+    level: float,
+    utility: str,
+    source: Source,
+) -> dict[str, Any]:
+    """Shared-bank curves: every rule on the same seeded subsets."""
+    from ramify.cli.parts import layers_for
+    from ramify.metrics import replays
+
+    graded = outcomes or source.graded()  # which says what is missing
+    names = sorted({name for rule in rules for name in layers_for(rule, bank)})
+    curves = replays(
+        rules, bank, graded, evidence=names, budgets=budgets, replicates=replicates, utility=_pairs(bank, utility)
+    )
+    rows = [
+        {"rule": repr(rule), "k": k, "accuracy": estimate, "error": float(error)}
+        for rule, curve in zip(rules, curves, strict=True)
+        for k, estimate, error in zip(budgets, curve.estimates(level=level), curve.error, strict=True)
+    ]
+    return {"source": str(source.path), "kind": "shared-bank", "estimand": curves[0].estimand, "rows": rows}
+
+
+def _told_curves(found: dict[str, Any]) -> list[str]:
+    header = ["rule", "k", "accuracy", "interval", "simulation error"]
+    rows = [
+        [row["rule"], str(row["k"]), number(row["accuracy"].value), span(row["accuracy"]), number(row["error"], 4)]
+        for row in found["rows"]
+    ]
+    note = "Shared bank: every rule saw the same seeded subsets. Intervals cover questions; the simulation's own error"
+    return [table(header, rows), f"{note} stands beside them."]
+
+
+def _told(rows: list[dict[str, Any]]) -> str:
+    header = ["rule", "accuracy", "interval", "no answer", "tokens a question", "read by evidence"]
+    lines = []
+    for row in rows:
+        own = row["accuracy"]
+        shown = ["–", "–"] if own is None else [number(own.value), span(own)]
+        costs = [number(row["generate"], 0), number(row["signal"], 0)]
+        lines.append([row["rule"], *shown, number(row["no_answer"]), *costs])
+    return table(header, lines)
+
+
+def _shared(many: int) -> str:
+    return f"All {many} rules chose from the same candidates: compare them with `ramify compare`, which pairs them."
+
+
+def _answers(row: dict[str, Any]) -> str:
+    listed = list(row["answers"].items())
+    worth = row["utility"] or {}
+    lines = [
+        [name, "⊥" if answer is None else str(answer), *([number(worth[name], 2)] if worth else [])]
+        for name, answer in listed[:SHOWN]
+    ]
+    more = f"\n... and {len(listed) - SHOWN} more: --json has all" if len(listed) > SHOWN else ""
+    return table(["question", "answer", *(["worth"] if worth else [])], lines, left=(0, 1)) + more

@@ -1,0 +1,148 @@
+"""From the text on a command line to values: rules, stops, evidence, decoders, tasks, models. Nothing is evaluated."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable, Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ramify import decide, decode, evidence
+from ramify.bank import Bank, Layer, Signal
+from ramify.describe import parse
+from ramify.errors import InvalidValue, ParseError, require
+from ramify.tasks import Verified
+
+__all__ = ["KINDS", "attached", "kind_of", "layers_for", "preset", "presets", "signal_of", "value"]
+
+# What an option takes -> the group that such values live in. Plain words, because they are typed.
+KINDS = {
+    "rule": "decide",
+    "stop": "stop",
+    "evidence": "evidence",
+    "decoder": "decode",
+    "controller": "search",
+    "evaluator": "search",
+    "task": "tasks",
+    "model": "models",
+    "director": "run",
+    "metric": "metrics",
+    "cost": "ledger",
+}
+RETURNS = ("TokenEvidence", "Transformed", "Chain", "Operator")  # what a preset gives: a value like any other
+
+
+def value(text: str, option: str, kind: str = "", also: tuple[str, ...] = ()) -> Any:
+    """The value of a text form, or of a preset such as ``mean_logprob`` or ``vllm(temperature=0.6)``.
+
+    ``kind`` is what the option takes; values of another group than its own and ``also`` are refused by name.
+
+    >>> value("BestOfN('logp')", "--rule", "rule").evidence
+    'logp'
+    >>> value("TopK(4)", "--rule", "rule")
+    Traceback (most recent call last):
+    ramify.errors.InvalidValue: --rule TopK(4): that is a method of decode; `ramify methods --kind rule` lists what fits
+    """
+    try:
+        found = preset(text) if preset_name(text) else parse(_called(text))
+    except ParseError as error:
+        raise ParseError(f"{option} {text}: {error} (`ramify methods{f' --kind {kind}' if kind else ''}`)") from None
+    except InvalidValue as error:
+        raise InvalidValue(f"{option} {text}: {error}") from None
+    group = kind_of(found)
+    if kind and group not in (KINDS[kind], *also):
+        much = f"that is a method of {group}" if group else "that is no method"
+        raise InvalidValue(f"{option} {text}: {much}; `ramify methods --kind {kind}` lists what fits")
+    return found
+
+
+def kind_of(found: object) -> str:
+    """The group of the package that a value's class lives in; empty for what is no method."""
+    module = type(found).__module__
+    return module.split(".")[1] if module.startswith("ramify.") else ""
+
+
+def _called(text: str) -> str:
+    """``Plurality`` for ``Plurality()``: brackets are easily forgotten."""
+    return f"{text.strip()}()" if text.strip().isidentifier() else text
+
+
+# ------------------------------------------------------------------------------------------------------------- presets
+
+
+def presets(modules: Iterable[ModuleType] = (decode, evidence)) -> dict[str, FunctionType]:
+    """The functions of the package that give a method from a few numbers."""
+    found = {}
+    for module in modules:
+        for name in module.__all__:
+            function = getattr(module, name)
+            if isinstance(function, FunctionType) and inspect.signature(function).return_annotation in RETURNS:
+                found[name] = function
+    return found
+
+
+def preset_name(text: str) -> str:
+    """The preset that a text calls; empty if it calls none."""
+    name = text.partition("(")[0].strip()
+    return name if name in presets() else ""
+
+
+def preset(text: str) -> Any:
+    """A preset called with literals.
+
+    >>> preset("mean_logprob") == evidence.mean_logprob(), preset("deepconf_lowest(5, window=16)").reduction.window
+    (True, 16)
+    """
+    name = preset_name(text)
+    try:
+        tree = ast.parse(text if "(" in text else f"{text}()", mode="eval").body
+        assert isinstance(tree, ast.Call)
+        assert isinstance(tree.func, ast.Name)
+        given = [ast.literal_eval(item) for item in tree.args]
+        named = {str(item.arg): ast.literal_eval(item.value) for item in tree.keywords}
+        return presets()[name](*given, **named)
+    except InvalidValue:
+        raise
+    except (AssertionError, SyntaxError, ValueError, TypeError) as error:
+        raise ParseError(f"{name} is called with numbers and strings: {error}") from None
+
+
+# ------------------------------------------------------------------------------------------------------------ evidence
+
+
+def signal_of(found: Any, bank: Bank) -> Signal:
+    """What an evidence map says of a bank; a verifier that needs no reference is one too."""
+    if isinstance(found, Verified):
+        values = np.full(bank.shape, np.nan)
+        for q, question in enumerate(bank.questions):
+            answers = [bank.answer(q, n) for n in range(bank.shape[1])]
+            values[q] = np.where(bank.drawn[q], found(question, answers), np.nan)
+        return Signal(values, np.zeros(bank.shape))
+    return found(bank)  # type: ignore[no-any-return]
+
+
+def attached(bank: Bank, wanted: Mapping[str, str], option: str = "--evidence") -> Bank:
+    """The bank with the evidence asked for as layers, ``NAME=TEXT`` each."""
+    for name, text in wanted.items():
+        found = value(text, option, "evidence", ("models", "tasks", "verify"))
+        signal = signal_of(found, bank)
+        bank = bank.attach(name, Layer(signal.values, repr(found), cost=signal.cost))
+    return bank
+
+
+def layers_for(rule: Any, bank: Bank) -> list[str]:
+    """The layers that a rule reads, all there and none of them from behind the wall."""
+    wanted = [name for name in getattr(rule, "needs", ()) if name != decide.support.PAIRS]
+    for name in wanted:
+        if name not in bank.layers:
+            there = ", ".join(bank.layers) or "none"
+            raise InvalidValue(
+                f"{rule!r} reads the evidence {name!r}, and this bank has {there}: name it, as in"
+                f" --evidence {name}=mean_logprob, or keep it with `ramify score`"
+            )
+        role = bank.layers[name].role
+        require(role == "deployable", f"evidence {name!r}", role, "it has seen references, so no rule may read it")
+    return wanted
