@@ -8,14 +8,17 @@ from ramify.cli import audit, bank
 from ramify.cli.compare import compare, rank
 from ramify.cli.decide import decide, stop
 from ramify.cli.profile import profile
+from ramify.cli.sample import replay, sample
 from ramify.cli.score import score
+from ramify.cli.search import search
 
 __all__ = ["app"]
 
 PANELS = {
     "Start here": (profile,),
-    "Make candidates": (score,),
+    "Make candidates": (sample, score, search),
     "Decide and compare": (decide, stop, compare, rank),
+    "Check": (replay,),
 }
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")

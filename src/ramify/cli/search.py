@@ -1,0 +1,145 @@
+"""``ramify search``: a controller and an evaluator on a task."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ramify.cli.options import Json
+from ramify.cli.progress import counted, track
+from ramify.cli.sample import Budget, Decode, Model, Questions, Task
+from ramify.cli.terminal import emit, number, span, table
+
+if TYPE_CHECKING:
+    from ramify.cli.machine import Asked, Machine
+    from ramify.run import Search, Searched
+
+__all__ = ["protocol_of", "search"]
+
+SHOWN = 12  # questions of which a line is printed
+
+
+def search(
+    task: Task = "Countdown(4)",
+    model: Model = "main",
+    decode: Decode = "Temperature(1.0)",
+    controller: Annotated[str, typer.Option(metavar="TEXT", help="Who decides what to grow: `Beam(n=8, m=4)`.")] = (
+        "Beam(n=8, m=4)"
+    ),
+    evaluator: Annotated[str, typer.Option(metavar="TEXT", help="How prefixes are scored: `ValueHead('main')`.")] = (
+        "Likelihood()"
+    ),
+    check: Annotated[str, typer.Option(metavar="TEXT", help="A sound check, which alone may prune: `Sound()`.")] = "",
+    rule: Annotated[str, typer.Option(metavar="TEXT", help="Who submits from the leaves.")] = "BestOfN('score')",
+    step: Annotated[str, typer.Option(metavar="TEXT", help="What ends a step: one token, such as `\\n`.")] = "\\n",
+    questions: Questions = 8,
+    cap: Annotated[int, typer.Option(min=1, help="Tokens a trajectory, at most.")] = 200,
+    budget: Budget = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Keep the leaves as a bank.")] = None,
+    run: Annotated[str, typer.Option("--run", metavar="NAME", help="Names the random streams.")] = "search",
+    batch: Annotated[int, typer.Option(min=1, help="Rows at a time: changes the speed, never the result.")] = 128,
+    as_json: Json = False,
+) -> None:
+    """Search over prefixes: a controller grows a tree, an evaluator scores it, a rule submits from its leaves.
+
+        ramify search --task "Countdown(4)" --model main --controller "Beam(n=8, m=4)" --evaluator "ValueHead('main')"
+
+    A budget is for each question, and an expansion is launched only if its worst case fits it. A sound check prunes
+    what is proven hopeless; what a controller gives up by score is counted apart:
+
+        ramify search --controller "Rebase(width=8)" --check "Sound()" --budget 600 --questions 20
+
+    A controller with a unit of its own (`Beam(n=8, m=4, unit=Chunk(16))`) keeps it; --step is for those without.
+    `ramify methods --kind controller` lists controllers, evaluators and units.
+    """
+    from ramify.cli.machine import Asked, Machine
+    from ramify.ledger import Ledger, Tokens
+    from ramify.run import run_search
+
+    asked, machine = Asked.of(task, questions), Machine.of(model, decode, batch)
+    protocol = protocol_of(machine, controller, evaluator, check, rule, step, cap)
+    ledger = Ledger("tokens", Tokens(), math.inf if budget is None else budget)
+    with track("searching", 0, unit="prefixes", limit=ledger.limit * questions) as tracker:
+        arm = machine.arm(machine.proposal(run), counted(machine.sampler, tracker))
+        found = run_search(protocol, asked.questions, arm, ledger, asked.parse)
+    answer = _summary(protocol, asked, found)
+    if out is not None:
+        _keep(out, asked, found)
+    emit(as_json, answer, *_told(answer), f"leaves kept in {out}" if out else "")
+
+
+def protocol_of(
+    machine: Machine, controller: str, evaluator: str, check: str, rule: str, step: str, cap: int
+) -> Search:
+    """The search that the options describe. A controller whose unit is the default goes by steps."""
+    import dataclasses
+
+    from ramify.cli.parts import value
+    from ramify.run import Search
+    from ramify.search import ToDelimiter
+
+    found = value(controller, "--controller", "controller")
+    unit = {field.name: field.default for field in dataclasses.fields(found)}.get("unit")
+    if step and unit is not None and found.unit == unit and "unit=" not in controller:
+        found = dataclasses.replace(found, unit=ToDelimiter((machine.one_token(step, "--step"),)))
+    scorer = value(evaluator, "--evaluator", "evaluator", ("models", "tasks", "verify"))
+    checked = value(check, "--check", "task") if check else None
+    return Search(found, scorer, checked, cap, value(rule, "--rule", "rule"))
+
+
+def _summary(protocol: Search, asked: Asked, found: Searched) -> dict[str, Any]:
+    from ramify.cli.decide import mean_of
+    from ramify.describe import text
+
+    right = asked.grades([[answer] for answer in found.answers])[:, 0]
+    spent = [ledger.spent for ledger in found.ledgers]
+    rows = [
+        {
+            "question": question.id,
+            "answer": found.answers[q],
+            "right": float(right[q]),
+            "ended": found.ended[q],
+            "leaves": int(found.bank.drawn[q].sum()),
+            "pruned": found.pruned[q],
+            "cut": found.cut[q],
+            "tokens": found.ledgers[q].total,
+        }
+        for q, question in enumerate(asked.questions)
+    ]
+    stages = {stage: sum(getattr(each, stage) for each in spent) / len(spent) for stage in spent[0]._fields}
+    return {
+        "protocol": text(protocol),
+        "task": text(asked.task),
+        "kind": "end-to-end",
+        "bank": found.bank.kind,
+        "accuracy": mean_of(right, 0.95),
+        "tokens_a_question": stages,
+        "questions": rows,
+    }
+
+
+def _told(found: dict[str, Any]) -> list[str]:
+    own, stages = found["accuracy"], found["tokens_a_question"]
+    costs = ", ".join(f"{stage} {amount:,.0f}" for stage, amount in stages.items() if amount)
+    head = f"right {number(own.value)} ({span(own)}, 95 % over questions); tokens a question: {costs or 0}"
+    names = ("question", "answer", "right", "ended", "leaves", "pruned", "cut", "tokens")
+    rows = [
+        [
+            "⊥" if row[name] is None else f"{row[name]:,.0f}" if name in names[2:] and name != "ended" else row[name]
+            for name in names
+        ]
+        for row in found["questions"][:SHOWN]
+    ]
+    more = len(found["questions"]) - SHOWN
+    tail = f"\n... and {more} more: --json has all" if more > 0 else ""
+    note = "Pruned prefixes were proven hopeless by a sound check; cut ones were given up by score, which may be wrong."
+    return [head, table(names, rows, left=(0, 1)) + tail, note]
+
+
+def _keep(directory: Path, asked: Asked, found: Searched) -> None:
+    from ramify.store import Store
+
+    Store.create(directory).add_bank(found.bank, {"correct": asked.outcomes(found.bank)})

@@ -1,0 +1,134 @@
+"""Runs from the command line: sampled, interrupted, gone on with, replayed, searched."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ramify
+from ramify.store import Store
+from tests.cli.conftest import Run
+
+SMALL = ["--task", "Countdown(3)", "--model", "tiny", "--questions", "4", "-n", "4", "--cap", "60"]
+
+
+def test_a_run_is_sampled_graded_and_replayed(run: Run) -> None:
+    made = run("sample", "runs/a", *SMALL, "--json")
+    assert made.code == 0, made.err
+    assert made.found["candidates"] == 16
+    assert made.found["spent"]["generate"] > 0
+    assert "sampling into runs/a: 16 of 16 leaves" in made.err, "without a terminal, plain lines"
+    profile = run("profile", "runs/a", "--json").found
+    assert profile["candidates"] == 16
+    assert profile["grades"] == "Countdown(level=3, effort='medium').grade"
+    replayed = run("replay", "runs/a", "--generate", "--json")
+    assert replayed.code == 0
+    assert replayed.found["decisions_exact"] is True
+    assert replayed.found["candidates"]["changed_traces"] == 0
+
+
+def test_the_same_command_adds_nothing(run: Run) -> None:
+    first = run("sample", "runs/a", *SMALL, "--json").found
+    again = run("sample", "runs/a", *SMALL, "--json").found
+    assert again == {**first, "were_there": 16}
+    other = run("sample", "runs/a", *SMALL, "--cap", "61")
+    assert other.code == 2
+    assert "another directory" in other.err
+
+
+def test_a_budget_is_kept_and_a_stop_saves(run: Run) -> None:
+    arguments = ["sample", "runs/a", *SMALL, "--budget", "300", "--stop", "Esc(2)", "--json"]
+    found = run(*arguments).found
+    assert found["spent"]["generate"] <= 300
+    assert set(found["ended"]) <= {"stop", "budget", "n"}
+    assert run("profile", "runs/a", "--json").found["kind"] == "stopped"
+
+
+def test_a_decision_that_was_changed_is_found(run: Run) -> None:
+    run("sample", "runs/a", *SMALL)
+    file = Path("runs/a/decisions.jsonl")
+    lines = file.read_text().splitlines()
+    last = json.loads(lines[-1])
+    file.write_text("\n".join([*lines[:-1], json.dumps({**last, "submitted": "1+1"})]) + "\n")
+    ran = run("replay", "runs/a")
+    assert ran.code == 1
+    assert f"DIFFERENT from line {len(lines)} on" in ran.out
+
+
+def test_scores_of_a_run_come_from_its_tokens(run: Run) -> None:
+    run("sample", "runs/a", *SMALL)
+    ran = run("score", "runs/a", "--evidence", "logp=mean_logprob", "--evidence", "verified=Verified()", "--json")
+    assert ran.code == 0, ran.err
+    assert [row["missing"] for row in ran.found["layers"]] == [0, 0]
+    best = run("decide", "runs/a", "--rule", "BestOfN('verified')", "--json").found["rules"][0]
+    most = run("profile", "runs/a", "--k", "4", "--json").found["profile"][0]["Pass@k"]
+    assert best["accuracy"]["value"] == most["value"], "a verifier that is never wrong takes all that is there"
+    fresh = run("decide", "runs/a", "--rule", "BestOfN('x')", "--evidence", "x=deepconf_average(1)")
+    assert "alternatives" in fresh.err or "top_logprobs" in fresh.err
+
+
+def test_a_search_submits_keeps_its_leaves_and_counts_what_it_gave_up(run: Run) -> None:
+    options = ["--task", "Countdown(3)", "--model", "tiny", "--questions", "2", "--cap", "60"]
+    ran = run("search", *options, "--controller", "Beam(n=4, m=2)", "--check", "Sound()", "--out", "leaves", "--json")
+    assert ran.code == 0, ran.err
+    assert "ToDelimiter" in ran.found["protocol"], "without a unit of its own, a beam goes by lines"
+    assert ran.found["bank"] == "search"
+    with Store.open("leaves").snapshot() as snapshot:
+        assert snapshot.bank().kind == "search"
+        assert snapshot.outcome_names == ["correct"]
+    own = run("search", *options, "--controller", "Beam(n=4, m=2, unit=Chunk(8))", "--json").found
+    assert "ToDelimiter" not in own["protocol"]
+    poor = run("search", *options, "--controller", "Beam(n=4, m=2)", "--budget", "100", "--json").found
+    assert all(row["tokens"] <= 100 for row in poor["questions"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sample", "runs/a", "--model", "larger"], "use one of early, main"),
+        (["sample", "runs/a", "--task", "Sound()"], "that is no task"),
+        (["sample", "runs/a", "--task", "Countdown(9)"], "use 2 to 6 numbers"),
+        (["sample", "runs/a", "--rule", "BestOfN('logp')"], "BestOfN needs logp"),
+        (["sample", "runs/a", "--budget", "-5"], "Ledger.limit"),
+        (["search", "--step", "wait"], "has to be one"),
+        (["search", "--controller", "Plurality()"], "ramify methods --kind controller"),
+        (["search", "--rule", "BestOfN('reward')"], "a search offers score, visits, multiplicity"),
+    ],
+)
+def test_bad_input_fails_before_any_work(run: Run, arguments: list[str], message: str) -> None:
+    ran = run(*arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert not Path("runs").exists()
+
+
+def test_ctrl_c_leaves_a_run_that_ends_as_if_it_had_not_been(run: Run, tmp_path: Path) -> None:
+    arguments = ["sample", "runs/a", "--task", "Countdown(4)", "--model", "main", "--questions", "12", "-n", "12"]
+    env = {"PYTHONPATH": str(Path(ramify.__file__).parent.parent), "OMP_NUM_THREADS": "1"}
+    program = [sys.executable, "-m", "ramify.cli", *arguments, "--batch", "8"]
+    process = subprocess.Popen(
+        program, cwd=tmp_path, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    journal = tmp_path / "runs" / "a" / "launches.log"
+    while process.poll() is None and not (journal.exists() and len(journal.read_text().splitlines()) > 24):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    if process.returncode == 0:
+        pytest.skip("the run was over before it could be interrupted")
+    assert process.returncode == 130, err
+    assert "Go on with:\n  ramify sample runs/a --task 'Countdown(4)' --model main" in err
+    resumed = run(*arguments, "--json")
+    assert resumed.code == 0, resumed.err
+    assert 0 < resumed.found["were_there"] < 144
+    straight = run("sample", "runs/b", *arguments[2:], "--json").found
+    for part in ("accuracy", "candidates", "spent", "ended"):
+        assert resumed.found[part] == straight[part]
+    one, other = (Path("runs", name, "decisions.jsonl").read_bytes() for name in "ab")
+    assert one == other
