@@ -23,7 +23,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from ramify.errors import InvalidValue, ParseError
 
-__all__ = ["describe", "method", "parse", "restore", "text"]
+__all__ = ["describe", "method", "methods", "parse", "restore", "text"]
 
 T = TypeVar("T")
 
@@ -272,6 +272,12 @@ class _Reader:
         if attribute not in functions or not isinstance(found, FunctionType) or found.__module__ != module_name:
             raise ParseError(f"{_clip(name)} is no function of {module_name}{_closest(attribute, functions)}")
         return found
+
+
+def methods() -> tuple[type, ...]:
+    """Every public method of the package once, in the order of its groups and of their ``__all__``."""
+    found = dict.fromkeys(cls for module in _groups() for cls in _constructors(module).values())
+    return tuple(cls for cls in found if cls.__module__.startswith("ramify."))
 
 
 @cache

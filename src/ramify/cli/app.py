@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from ramify.cli import audit, bank
+from ramify.cli.catalogue import methods, models, tasks
 from ramify.cli.compare import compare, rank
 from ramify.cli.decide import decide, stop
 from ramify.cli.profile import profile
@@ -19,6 +20,7 @@ PANELS = {
     "Make candidates": (sample, score, search),
     "Decide and compare": (decide, stop, compare, rank),
     "Check": (replay,),
+    "Look up": (tasks, models, methods),
 }
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
