@@ -5,10 +5,8 @@ BIN    := $(VENV)/bin
 
 .PHONY: demo test lint bench soak clean
 
-demo: $(VENV)/demo.stamp            ## the embedded reasoner on Countdown, protocols under a budget, decoders on an enumerable model
-	$(BIN)/python examples/countdown.py
-	$(BIN)/python examples/budgets.py
-	$(BIN)/python examples/decoding.py
+demo: $(VENV)/demo.stamp            ## test-time scaling on the embedded reasoner: sample, vote, verify, search, force; under a minute
+	$(BIN)/ramify demo
 
 test: lint $(VENV)/system.stamp     ## lint, types, then every test and doctest
 	$(BIN)/pytest -n 2

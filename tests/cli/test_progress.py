@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pytest
 
 from ramify.cli import progress
 from ramify.cli.progress import Bar, Interrupted, Lines, Tracker, counted, resumable, track
+from ramify.types import Key, Request
 
 
 class Clock:
@@ -63,24 +65,27 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_watched_sampler_is_the_same_sampler_and_closes_with_it() -> None:
-    class Leaf:
-        tokens = (1, 2, 3)
+    class Leaf(NamedTuple):
+        key: Key
+        tokens: tuple[int, ...] = (1, 2, 3)
 
     closed = []
 
-    def sampler(requests: list[int]) -> Iterator[Leaf]:
+    def sampler(requests: Iterable[Request]) -> Iterator[Leaf]:
         try:
-            for _ in requests:
-                yield Leaf()
+            for request in requests:
+                yield Leaf(request.key)
         finally:
             closed.append(True)
 
-    tracker = Tracker("x", 3)
-    leaves = counted(sampler, tracker)([1, 2, 3])
-    next(leaves)
-    leaves.close()
-    assert closed == [True]
-    assert (tracker.done, tracker.tokens) == (1, 3)
+    requests = [Request(Key("run", "q", i), (), 8, prefix=(1, 2)) for i in range(3)]
+    for given, tokens in ((iter(requests), 3), (requests, 1)):  # a list says what was there; a queue is not read ahead
+        tracker = Tracker("x", 3)
+        leaves = counted(sampler, tracker)(given)
+        next(leaves)
+        leaves.close()
+        assert (tracker.done, tracker.tokens) == (1, tokens)
+    assert closed == [True, True]
 
 
 def test_an_interrupt_says_how_to_go_on() -> None:

@@ -8,6 +8,7 @@ from ramify.cli import audit, bank
 from ramify.cli.catalogue import methods, models, tasks
 from ramify.cli.compare import compare, rank
 from ramify.cli.decide import decide, stop
+from ramify.cli.demo import demo
 from ramify.cli.profile import profile
 from ramify.cli.sample import replay, sample
 from ramify.cli.score import score
@@ -16,7 +17,7 @@ from ramify.cli.search import search
 __all__ = ["app"]
 
 PANELS = {
-    "Start here": (profile,),
+    "Start here": (demo, profile),
     "Make candidates": (sample, score, search),
     "Decide and compare": (decide, stop, compare, rank),
     "Check": (replay,),
@@ -47,7 +48,9 @@ def root(
 ) -> None:
     """Test-time scaling of reasoning language models as one system: run it, measure it, trust it.
 
-    With a file of answers of your own, a row an answer, start with:
+    See what it is about, then bring a file of answers of your own, a row an answer:
+
+        ramify demo
 
         ramify profile my.jsonl
 

@@ -153,10 +153,12 @@ def counted(sampler: Any, tracker: Tracker) -> Any:
     """The same sampler, each of whose leaves is told. Closing it closes what it watches."""
 
     def watched(requests: Any) -> Iterator[Any]:
+        # A list tells which tokens were there before; a queue is left alone, since reading it takes from it.
+        given = {each.key: len(each.prefix) for each in requests} if isinstance(requests, list) else {}
         found = iter(sampler(requests))
         try:
             for leaf in found:
-                tracker.advance(1, tokens=len(leaf.tokens))
+                tracker.advance(1, tokens=len(leaf.tokens) - given.get(leaf.key, 0))
                 yield leaf
         finally:
             close = getattr(found, "close", None)
