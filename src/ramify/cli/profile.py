@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,9 +32,13 @@ def profile(
         str, typer.Option(help="How a file's candidates came about: iid, heterogeneous, stopped, sweep or search.")
     ] = "",
     level: Level = 0.95,
+    page: Annotated[
+        Path | None, typer.Option("--page", metavar="FILE", help="Where the page goes; NAME-profile.html by default.")
+    ] = None,
+    no_page: Annotated[bool, typer.Option("--no-page", help="Write no page.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say how good a system is from a file of its answers: Pass@k, pass^k, mG-Pass@k, and intervals.
+    """Say how good a system is from a file of its answers: Pass@k, pass^k, mG-Pass@k, intervals, and a page.
 
     One row an answer, with the question's id and whether it is right, is enough. Columns are guessed and shown:
 
@@ -45,7 +50,7 @@ def profile(
 
     Every interval says which randomness it covers. Banks and runs on disk work the same way, and programs read JSON:
 
-        ramify profile runs/mine --by level --k 1,4,16 --json
+        ramify profile runs/mine --by level --k 1,4,16 --json --no-page
     """
     from ramify.cli.source import load
     from ramify.metrics import Tally
@@ -58,8 +63,14 @@ def profile(
     about = _about(source, tally, outcomes.description)
     predicted = _posterior(tally, budgets, level)
     groups = _groups(source, tally, by, budgets, level) if by else {}
+    written = None if no_page else page or Path(f"{source.name}-profile.html")
+    if written is not None:
+        from ramify.report import profile_page
+
+        profile_page(source.bank, outcomes, title=source.name).write(written)
     answer = {"source": str(path), **about, "profile": found, "posterior": predicted, "groups": groups}
-    emit(as_json, answer, *_told(source, about, found, predicted, groups, level))
+    last = f"The page, with every question and answer: {written}" if written else ""
+    emit(as_json, answer | {"page": written}, *_told(source, about, found, predicted, groups, level), last)
 
 
 def measured(tally: Tally, budgets: list[int], level: float) -> list[dict[str, Any]]:

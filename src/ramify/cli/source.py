@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
-from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +17,11 @@ from ramify.errors import InvalidValue, require
 from ramify.store import Store
 from ramify.store.exchange import read
 from ramify.store.snapshot import Snapshot
+from ramify.tasks.checking import Ladder, canonical
 
 __all__ = ["Source", "bank_folder", "equal", "load", "shared", "with_tokens"]
 
 GOLD = "a reference;"  # how an import says of a column that it is one
-NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})(/\d{1,40})?")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,8 +88,9 @@ def load(
     if not reference and not grades and len(gold) == 1 and "answer" in found.report.mapping.parts:
         reference = gold[0]
     if reference:
-        grades = {reference: _against(path, bank, mapping or {}, reference), **grades}
-        shown += f"\nnote     graded against {reference}: equal as text, or as numbers"
+        made_here, how = _against(path, bank, mapping or {}, reference)
+        grades = {reference: made_here, **grades}
+        shown += f"\nnote     {how}"
     binary = [name for name, layer in bank.layers.items() if _zero_or_one(layer.values)]
     if not grades and len(binary) == 1:
         grades = {binary[0]: Outcomes.of(bank, bank.layers[binary[0]].values, binary[0])}
@@ -130,41 +130,48 @@ def _zero_or_one(values: Array) -> bool:
 # ------------------------------------------------------------------------------------------------ behind the wall: gold
 
 
-def _against(path: Path, bank: Bank, mapping: Mapping[str, str | None], column: str) -> Outcomes:
-    """Grades against a file's reference column. It is read apart: the bank that rules see never has it."""
+def _against(path: Path, bank: Bank, mapping: Mapping[str, str | None], column: str) -> tuple[Outcomes, str]:
+    """Grades against a file's reference column, and how they were made.
+
+    The column is read apart: the bank that rules see never has it.
+    """
     parts = {part: name for part, name in mapping.items() if name != column}
     again = read(path, {**parts, "group.reference": column}, run=path.name.partition(".")[0], tokens=False).bank
-    right = [question.groups.get("reference", "") for question in again.questions]
+    right = [question.groups.get("reference", "").strip() for question in again.questions]
+    cells = [(q, n) for q, n in np.argwhere(bank.drawn).tolist() if right[q]]
+    require(cells, "--reference", column, f"{path} has no value in that column")
+    answers = [bank.answer(q, n) for q, n in cells]
+    pairs = [(None if answer is None else str(answer), right[q]) for answer, (q, _) in zip(answers, cells, strict=True)]
+    verdicts, how = _checked(pairs)
     values = np.full(bank.shape, np.nan)
-    for q, gold in enumerate(right):
-        if gold.strip():
-            for n in np.flatnonzero(bank.drawn[q]).tolist():
-                values[q, n] = float(equal(bank.answer(q, n), gold))
-    require(not np.isnan(values[bank.drawn]).all(), "--reference", column, f"{path} has no value in that column")
-    return Outcomes.of(bank, values, f"equal to {column}")
+    for (q, n), same in zip(cells, verdicts, strict=True):
+        values[q, n] = float(same)
+    return Outcomes.of(bank, values, f"equal to {column}"), f"graded against {column}: {how}"
 
 
-def equal(answer: object, reference: str) -> bool:
-    """Whether an answer is the reference: the same text but for case and spaces, or the same number. ⊥ never is.
+def _checked(pairs: list[tuple[str | None, str]]) -> tuple[list[bool], str]:
+    """Which answers are their references. What canonical forms leave open needs the extra ``math``."""
+    ladder = Ladder(math=find_spec("math_verify") is not None)
+    exact = [ladder.exact(*pair) for pair in pairs]
+    undecided = sum(verdict is None for verdict in exact)
+    if not undecided:
+        return [bool(verdict and verdict.equal) for verdict in exact], "canonical forms compared"
+    if ladder.math:
+        return [verdict.equal for verdict in ladder.many(pairs)], f"canonical forms; {undecided} by math-verify"
+    remedy = "count as wrong: pip install 'ramify[math]' to decide them"
+    return [
+        bool(verdict and verdict.equal) for verdict in exact
+    ], f"canonical forms; {undecided} undecided, which {remedy}"
 
-    >>> equal("1/2", "0.50"), equal(" Paris ", "paris"), equal("7", "8"), equal(None, "")
-    (True, True, False, False)
+
+def equal(one: str, other: str) -> bool:
+    """Whether two answers have the same canonical form.
+
+    >>> equal("1/2", "0.50"), equal(r"\\sqrt{8}", r"2\\sqrt{2}"), equal("7", "8")
+    (True, True, False)
     """
-    if answer is None:
-        return False
-    one, other = (" ".join(str(each).split()).casefold() for each in (answer, reference))
-    if one == other:
-        return bool(one)
-    numbers = [_number(each) for each in (one, other)]
-    return numbers[0] is not None and numbers[0] == numbers[1]
-
-
-def _number(text: str) -> Fraction | None:
-    plain = text.strip("$ ").replace(",", "")
-    if not NUMBER.fullmatch(plain):
-        return None
-    top, _, bottom = plain.partition("/")
-    return None if bottom and not int(bottom) else Fraction(top) / (int(bottom) if bottom else 1)
+    a, b = canonical(one), canonical(other)
+    return a.form is not None and a.form == b.form
 
 
 # ------------------------------------------------------------------------------------------------------ several sources
