@@ -79,7 +79,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 def _row(name: str, what: Any) -> dict[str, Any]:
     doc = inspect.getdoc(what) or ""
-    meaning = " ".join(doc.partition("\n\n")[0].split()).replace("``", "")
+    meaning = " ".join(doc.partition("\n\n")[0].split()).replace("``", "`")
     kind = what.__module__.split(".")[1]
     return {
         "name": name,
