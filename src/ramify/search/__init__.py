@@ -20,6 +20,7 @@ from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
 from ramify.search.particle import Particles
 from ramify.search.rap import RAP
+from ramify.search.reject import SpeculativeRejection
 from ramify.search.stochastic import StochasticBeam
 from ramify.search.tree import Child, Expansion, Grow, Tree
 from ramify.search.twisted import Twisted
@@ -57,6 +58,7 @@ __all__ = [
     "RawLikelihood",
     "Rebase",
     "Rollout",
+    "SpeculativeRejection",
     "Staged",
     "StochasticBeam",
     "ToDelimiter",

@@ -18,9 +18,9 @@ __all__ = ["BestFirst", "DepthFirst"]
 class BestFirst:
     """The open prefix with the best score, ties to the shallower and then to the earlier; ``width`` children each.
 
-    It ends after ``leaves`` leaves, after ``most`` expansions, or when nothing is open. ``bound`` declares that no
-    completion scores above its prefix, as with likelihoods: then the search ends as soon as no open prefix scores
-    above the best leaf, which is the best that there is (A*).
+    It ends after ``leaves`` leaves, at a leaf that scores ``enough``, after ``most`` expansions, or when nothing is
+    open. ``bound`` declares that no completion scores above its prefix, as with likelihoods: then the search ends as
+    soon as no open prefix scores above the best leaf, which is the best that there is (A*).
     """
 
     width: int = 4
@@ -28,6 +28,7 @@ class BestFirst:
     leaves: int | None = None
     most: int | None = None
     bound: bool = False
+    enough: float = math.inf
 
     def __post_init__(self) -> None:
         _limits(self)
@@ -36,7 +37,7 @@ class BestFirst:
         if not tree.expansions:
             return Expansion(0, (Grow(0, self.width, self.unit),))
         heap = tree.columns.heap(by_score)
-        if not heap or _over(tree, self.leaves, self.most):
+        if not heap or _over(tree, self):
             return None
         if self.bound and tree.columns.best_leaf >= -heap[0][0]:
             return None
@@ -57,6 +58,7 @@ class DepthFirst:
     threshold: float = -math.inf
     leaves: int | None = 1
     most: int | None = None
+    enough: float = math.inf
 
     def __post_init__(self) -> None:
         _limits(self)
@@ -67,7 +69,7 @@ class DepthFirst:
             return Expansion(0, (Grow(0, self.width, self.unit),))
         log = tree.columns
         heap = log.heap(by_depth)
-        if not heap or _over(tree, self.leaves, self.most):
+        if not heap or _over(tree, self):
             return None
         row = int(heap[0][-1])
         if log.score[row] < self.threshold:
@@ -85,10 +87,12 @@ def by_depth(score: float, depth: int, row: int) -> tuple[float, ...]:
     return -depth, -score, row
 
 
-def _over(tree: Tree, leaves: int | None, most: int | None) -> bool:
-    if most is not None and tree.expansions >= most:
+def _over(tree: Tree, search: BestFirst | DepthFirst) -> bool:
+    if search.most is not None and tree.expansions >= search.most:
         return True
-    return leaves is not None and tree.columns.leaves >= leaves
+    if tree.columns.best_leaf >= search.enough:
+        return True
+    return search.leaves is not None and tree.columns.leaves >= search.leaves
 
 
 def _limits(controller: BestFirst | DepthFirst) -> None:
@@ -97,3 +101,4 @@ def _limits(controller: BestFirst | DepthFirst) -> None:
     for field in ("leaves", "most"):
         value = getattr(controller, field)
         require(value is None or is_whole(value, 1), f"{name}.{field}", value, "use an integer >= 1, or None")
+    require(not math.isnan(controller.enough), f"{name}.enough", controller.enough, "use a score, or math.inf")
