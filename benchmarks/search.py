@@ -1,21 +1,53 @@
-"""Nodes a second of the tree and its controllers with a free evaluator, against a plain mutable UCT in Python.
+"""Nodes a second of the tree and its controllers with a free evaluator, against treequest and a plain mutable UCT.
 
-python benchmarks/search.py [--most 100000]
+python benchmarks/search.py [--most 1000000]          (pip install treequest)
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import importlib.util
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 from clock import best
-from ramify.search import UCT, BestFirst, Child, Controller, Tree
+from ramify.search import (
+    ABMCTS,
+    PUCT,
+    RAP,
+    UCT,
+    Beam,
+    BestFirst,
+    BetaScores,
+    Child,
+    Controller,
+    DepthFirst,
+    Expansion,
+    Rebase,
+    Tree,
+)
 from ramify.types import Key
 
-KEY, WIDTH = Key("benchmark", "q", 0), 4
+KEY, WIDTH, MANY = Key("benchmark", "q", 0), 4, 10**9
 SCORES = [math.modf(math.sin(i) * 43758.5453)[0] % 1 for i in range(4096)]  # a free evaluator
+
+# ----------------------------------------------------------------------------------------------------------------- ours
+
+DEEP: dict[str, Controller] = {
+    "UCT": UCT(width=WIDTH, most=MANY),
+    "best-first": BestFirst(width=WIDTH),
+    "depth-first": DepthFirst(width=WIDTH, leaves=None),
+    "beam of 64": Beam(n=256, m=WIDTH, depth=MANY),
+}
+OTHERS: dict[str, Controller] = {
+    "PUCT": PUCT(width=WIDTH, most=MANY),
+    "RAP": RAP(width=WIDTH, most=MANY),
+    "REBASE of 256": Rebase(width=256, depth=MANY),
+}
+ADAPTIVE = ABMCTS(BetaScores(), most=MANY)
 
 
 def grow(controller: Controller, nodes: int) -> Tree:
@@ -23,11 +55,21 @@ def grow(controller: Controller, nodes: int) -> Tree:
     while made < nodes:
         asked = controller.ask(tree, KEY, math.inf)
         assert asked is not None
-        [part] = asked.grow
-        children = [Child((number,), SCORES[(made + number) % 4096], -1.0, -1.0) for number in range(WIDTH)]
-        tree = controller.tell(tree, asked, {part.node: children})
-        made += WIDTH
+        children, made = born(asked, made)
+        tree = controller.tell(tree, asked, children)
     return tree
+
+
+def born(asked: Expansion, made: int) -> tuple[dict[int, list[Child]], int]:
+    children = {}
+    for part in asked.grow:
+        numbers = range(part.width)
+        children[part.node] = [Child((number,), SCORES[(made + number) % 4096], -1.0, -1.0) for number in numbers]
+        made += part.width
+    return children, made
+
+
+# ---------------------------------------------------------------------------------------------------------------- peers
 
 
 class Node:
@@ -58,24 +100,86 @@ def plain(nodes: int, c: float = math.sqrt(2)) -> Node:
     return root
 
 
+def peer(algorithm: Any, nodes: int, inplace: bool = True) -> None:
+    """treequest; in its quickest form the state is changed in place, by default every step copies all of it."""
+    state, made = algorithm.init_tree(), 0
+
+    def generate(_: object) -> tuple[str, float]:
+        return "", SCORES[made % 4096]
+
+    while made < nodes:
+        made += 1
+        state = algorithm.step(state, {"": generate}, inplace=inplace)
+
+
+# -------------------------------------------------------------------------------------------------------------- reports
+
+
+def speed(run: Callable[[], object], nodes: int) -> float:
+    """Nodes a second of CPU time: the best of three, or one run of a large tree."""
+    if nodes <= 10_000:
+        return nodes / best(run, 3, time.process_time)
+    gc.collect()
+    start = time.process_time()
+    run()
+    return nodes / (time.process_time() - start)
+
+
+def trees(most: int) -> None:
+    same = [int(n) for n in grow(DEEP["UCT"], 2_000).column("visits")[1 : WIDTH + 1]]
+    assert same == [child.visits for child in plain(2_000).children], "both grow the same tree"
+    names = [*DEEP, "plain UCT"]
+    print(f"{'nodes':>10}" + "".join(f"{name:>14}" for name in names) + "   nodes a second, CPU time")
+    sizes = [size for size in (1_000, 10_000, 100_000, 1_000_000) if size <= most]
+    seconds: dict[int, list[float]] = {}
+    for size in sizes:
+        runs: list[Callable[[], object]] = [lambda c=c, n=size: grow(c, n) for c in DEEP.values()]  # type: ignore[misc]
+        found = [speed(run, size) for run in (*runs, lambda n=size: plain(n))]  # type: ignore[misc]
+        seconds[size] = [size / each for each in found]
+        print(f"{size:>10,}" + "".join(f"{each:>14,.0f}" for each in found), flush=True)
+    if len(sizes) > 2:
+        low, high = sizes[1], sizes[-1]
+        linear = high * math.log(high) / (low * math.log(low))
+        ratio = [b / a / linear for a, b in zip(seconds[low], seconds[high], strict=True)]
+        print(f"{'growth':>10}" + "".join(f"{each:>14.2f}" for each in ratio), end="")
+        print(f"   time at {high:,} over time at {low:,}, in units of n log n: 1 is n log n")
+
+
+def others(nodes: int = 10_000) -> None:
+    print(f"\nothers at {nodes:,} nodes: ", end="")
+    print(", ".join(f"{name} {speed(lambda c=c: grow(c, nodes), nodes):,.0f}" for name, c in OTHERS.items()))  # type: ignore[misc]
+
+
+def peers(nodes: int = 1_000) -> None:
+    if importlib.util.find_spec("treequest") is None:
+        print("\ntreequest is not installed: pip install treequest")
+        return
+    import treequest
+    from treequest.algos.best_first_search import BestFirstSearchAlgo
+
+    print(f"\nagainst treequest at {nodes:,} nodes, nodes a second")
+    uct: Any = treequest.StandardMCTS(samples_per_action=WIDTH)
+    pairs: dict[str, tuple[Callable[[], object], Controller]] = {
+        "UCT": (lambda: peer(uct, nodes), DEEP["UCT"]),
+        "UCT, as it steps by default": (lambda: peer(uct, nodes, inplace=False), DEEP["UCT"]),
+        "best-first": (lambda: peer(BestFirstSearchAlgo(num_samples=WIDTH), nodes), DEEP["best-first"]),
+        "AB-MCTS-A": (lambda: peer(treequest.ABMCTSA(dist_type="beta"), nodes), ADAPTIVE),
+    }
+    for name, (theirs, mine) in pairs.items():
+        start = time.process_time()
+        theirs()
+        slow = nodes / (time.process_time() - start)
+        fast = speed(lambda c=mine: grow(c, nodes), nodes)  # type: ignore[misc]
+        print(f"{name:>28}{slow:>12,.0f} treequest{fast:>12,.0f} here{fast / slow:>10,.0f} x", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=int, default=100_000)
+    parser.add_argument("--most", type=int, default=1_000_000)
     options = parser.parse_args()
-    uct, heap = UCT(width=WIDTH, most=10**9), BestFirst(width=WIDTH)
-    same = [int(n) for n in grow(uct, 2_000).column("visits")[1 : WIDTH + 1]]
-    assert same == [child.visits for child in plain(2_000).children], "both grow the same tree"
-    print(f"{'nodes':>10}{'UCT':>14}{'best-first':>14}{'plain UCT':>14}   nodes a second, CPU time     UCT / plain")
-    size = 1_000
-    while size <= options.most:
-        runs: list[Callable[[], object]] = [
-            lambda n=size: grow(uct, n),  # type: ignore[misc]
-            lambda n=size: grow(heap, n),  # type: ignore[misc]
-            lambda n=size: plain(n),  # type: ignore[misc]
-        ]
-        speed = [size / best(each, 3 if size <= 10_000 else 1, time.process_time) for each in runs]
-        print(f"{size:>10,}{speed[0]:>14,.0f}{speed[1]:>14,.0f}{speed[2]:>14,.0f}{speed[0] / speed[2]:>42.2f} x")
-        size *= 10
+    trees(options.most)
+    others()
+    peers()
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ def test_puct_follows_the_prior_and_then_the_value() -> None:
 def test_sequential_halving_drops_half_of_the_survivors() -> None:
     halving = GumbelHalving(m=4, width=4, most=24, scale=50.0, below=PUCT(width=2))
     tree = simulate(halving, lambda tokens: tokens[0] / 4, depth=3)
-    held = [len(asked.hold) for asked, _ in tree._log.entries[1:]]
+    held = [len(asked.hold) for asked in tree._log.asked[1:]]
     assert held == [4] * 12 + [2] * 12
     visits = [tree.visits(row) for row in tree.children(0)]
     assert np.argmax(visits) in (2, 3)

@@ -85,7 +85,7 @@ def test_a_search_without_any_score_ends(controller: Controller) -> None:
 def test_nothing_comes_of_a_prefix_that_was_given_up(controller: Controller) -> None:
     tree = WORLD.search(controller)
     log = tree.columns
-    for asked, _ in log.entries:
+    for asked in log.asked:
         assert len({grow.node for grow in asked.grow}) == len(asked.grow)
         assert not {grow.node for grow in asked.grow} & set(asked.close)
     for row in range(1, len(tree)):

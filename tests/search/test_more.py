@@ -98,7 +98,7 @@ def test_one_group_is_a_beam_and_the_penalty_makes_steps_more_varied() -> None:
         pairs = 0
         for i in range(40):
             tree = WORLD.search(DiverseBeam(n=12, m=2, groups=3, penalty=penalty), KEY._replace(sample=i))
-            for asked, _ in tree.columns.entries[1:]:
+            for asked in tree.columns.asked[1:]:
                 count = Counter(tree.step(grow.node) for grow in asked.grow)
                 pairs += sum(n * (n - 1) // 2 for n in count.values())
         return pairs
@@ -190,11 +190,10 @@ def test_one_more_child_counts_for_generating_and_what_is_below_for_going_on() -
     tree = tree.told(Expansion(2, (Grow(1, 1),)), {1: [Child((3,), 0.25)]})
     tree = tree.told(Expansion(3, (Grow(3, 1),)), {3: [Child((4,), 1.0)]})
     log = tree.columns
-    assert _own(log, log.kids(0)) == (2, 1.25, 0.8125), "the new children's own scores"
-    assert _below(log, log.kids(0)) == (2, 1.25, 1.0625), "0.25 and 1.0, below them"
-    assert _below(log, [1]) == (2, 1.25, 1.0625)
-    assert _below(log, [2]) == (0, 0.0, 0.0), "the prior alone"
-    assert _own(log, log.kids(1)) == (1, 0.25, 0.0625)
+    assert _own(log, log.kids(0)).sum(1).tolist() == [2, 1.25, 0.8125], "the new children's own scores"
+    assert _below(log, log.kids(0)).sum(1).tolist() == [2, 1.25, 1.0625], "0.25 and 1.0, below them"
+    assert _below(log, [1, 2]).T.tolist() == [[2, 1.25, 1.0625], [0, 0, 0]], "2 has its prior alone"
+    assert _own(log, log.kids(1)).T.tolist() == [[1, 0.25, 0.0625]]
 
 
 def test_branching_adapts_to_what_pays() -> None:

@@ -91,29 +91,34 @@ class ABMCTS:
             return None
         log, row, drawn, stream = tree.columns, 0, 0, streams([key._replace(stream="thompson")])
         while log.state[row] == GROWN:
-            going = [child for child in log.kids(row) if log.state[child] in (OPEN, GROWN)]
+            kids = log.kids(row)
+            going = [child for child in kids if log.state[child] in (OPEN, GROWN)]
             if not going:
                 break
-            sums = np.array([_own(log, log.kids(row)), _below(log, log.kids(row)), *(_below(log, [c]) for c in going)])
-            u = uniform(stream, tree.expansions, drawn + np.arange(len(sums)))
-            drawn += len(sums)
-            generate, go_on, *arms = self.prior.draw(sums[:, 0], sums[:, 1], sums[:, 2], u).tolist()
+            u = uniform(stream, tree.expansions, drawn + np.arange(2 + len(going)))
+            drawn += len(u)
+            below = _below(log, kids)  # [3, children]
+            generate, go_on = self._draw(np.stack([_own(log, kids).sum(1), below.sum(1)], axis=1), u[:2])
             if generate >= go_on:
                 break
-            row = going[int(np.argmax(arms))]
+            at = {child: place for place, child in enumerate(kids)}
+            row = going[int(np.argmax(self._draw(below[:, [at[child] for child in going]], u[2:])))]
         return Expansion(tree.expansions, (Grow(row, 1, self.unit, after=log.count[row]),))
+
+    def _draw(self, sums: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return self.prior.draw(sums[0], sums[1], sums[2], u)
 
     tell = grown
 
 
-def _own(log: Log, rows: Sequence[int]) -> tuple[float, float, float]:
-    """(n, Σx, Σx²) of these rows' scores."""
-    scores = [log.score[row] for row in rows if log.own[row]]
-    return len(scores), sum(scores), sum(score * score for score in scores)
+def _own(log: Log, rows: Sequence[int]) -> np.ndarray:
+    """``[3, rows]``: (n, Σx, Σx²) of these rows' own scores."""
+    score = np.array([log.score[row] if log.own[row] else 0.0 for row in rows])
+    return np.stack([np.array([log.own[row] for row in rows], dtype=np.float64), score, score**2])
 
 
-def _below(log: Log, rows: Sequence[int]) -> tuple[float, float, float]:
-    """(n, Σx, Σx²) of the scores of everything below these rows."""
-    back, squares, (n, total, square_) = log.backup(), log.backup(square), _own(log, rows)
-    visits, sums = sum(back.visits[row] for row in rows), sum(back.total[row] for row in rows)
-    return visits - n, sums - total, sum(squares.total[row] for row in rows) - square_
+def _below(log: Log, rows: Sequence[int]) -> np.ndarray:
+    """``[3, rows]``: (n, Σx, Σx²) of the scores of everything below each row."""
+    back, squares = log.backup(), log.backup(square)
+    columns = (back.visits, back.total, squares.total)
+    return np.asarray(np.array([[column[row] for row in rows] for column in columns]) - _own(log, rows))

@@ -39,20 +39,19 @@ class Backup:
         self.value = value
         self.worth = array("d")  # of one visit to the prefix itself; 0 where it has no score
         self.visits, self.total, self.best = array("q"), array("d"), array("d")
-        self.entries = 0  # of the log, that are in
+        self.expansions = 0  # of the log, that are in
 
     def update(self, log: Log) -> None:
         """Mend the paths that grew, or sweep over all rows where that is less work."""
-        entries = log.entries
-        if self.entries == len(entries) and self.visits:
+        if self.expansions == len(log.asked) and self.visits:
             return
         new = len(log.parent) - len(self.worth)
         for row in range(len(self.worth), len(log.parent)):
             above = self.worth[log.parent[row]] if row else 0.0
             self.worth.append(self.value(log, row, above) if log.own[row] else 0.0)
             self._enter(log, row)
-        grown = [grow.node for place in range(self.entries, len(entries)) for grow in entries[place][0].grow]
-        self.entries = len(entries)
+        grown = [grow.node for number in range(self.expansions, len(log.asked)) for grow in log.asked[number].grow]
+        self.expansions = len(log.asked)
         if sum(log.depth[row] + 1 for row in grown) > len(log.parent) - new:
             self._sweep(log)
         else:

@@ -71,12 +71,15 @@ Children: TypeAlias = Mapping[int, Sequence[Child]]
 
 
 class Log:
-    """The entries, and the columns after all of them. Row 0 is the empty prefix; children follow their parents."""
+    """The expansions, and the columns after all of them. Row 0 is the empty prefix; children follow their parents."""
 
     def __init__(self) -> None:
-        self.entries: list[tuple[Expansion, Children]] = []
+        self.asked: list[Expansion] = []
+        self.rows = array("q", [1])  # rows there were before each expansion, and now
+        self.parts: dict[tuple[int, int], int] = {}  # (expansion, place): children, where they are not as many as asked
         self.parent, self.number, self.depth = array("q", [-1]), array("q", [0]), array("q", [0])
         self.score, self.log_q, self.logprob = array("d", [math.nan]), array("d", [0.0]), array("d", [0.0])
+        self.step_log_q, self.step_logprob = array("d", [0.0]), array("d", [0.0])  # of a row's own tokens
         self.own = array("q", [0])  # visits of a prefix itself: none without a score
         self.state = array("b", [OPEN])
         self.first, self.count, self.live = array("q", [0]), array("q", [0]), array("q", [0])  # children; those alive
@@ -97,14 +100,18 @@ class Log:
         for row in asked.close:
             self._bury(row)
             self._cut(row)
-        for grow in asked.grow:
+        for place, grow in enumerate(asked.grow):
             if grow.width:
-                self._grow(grow.node, children[grow.node])
+                born = children[grow.node]
+                self._grow(grow.node, born)
+                if len(born) != grow.width:
+                    self.parts[len(self.asked), place] = len(born)
             else:
                 self.own[grow.node] += not math.isnan(self.score[grow.node])
         if asked.note:
             self.note.update(asked.note)
-        self.entries.append((asked, {grow.node: tuple(children.get(grow.node, ())) for grow in asked.grow}))
+        self.asked.append(asked)
+        self.rows.append(len(self.parent))
 
     def _check(self, asked: Expansion) -> None:
         size, closed = len(self.parent), set(asked.close)
@@ -144,9 +151,11 @@ class Log:
         score = [child.score for child in children]
         self.score.extend(score)
         self.own.extend([not math.isnan(each) for each in score])  # a missing score is no visit
-        log_q, logprob = self.log_q[node], self.logprob[node]
-        self.log_q.extend([log_q + child.log_q for child in children])
-        self.logprob.extend([logprob + child.logprob for child in children])
+        log_q, logprob = [child.log_q for child in children], [child.logprob for child in children]
+        self.step_log_q.extend(log_q)
+        self.step_logprob.extend(logprob)
+        self.log_q.extend([self.log_q[node] + each for each in log_q])
+        self.logprob.extend([self.logprob[node] + each for each in logprob])
         self.state.extend([PRUNED if not child.kept else LEAF if child.ended else OPEN for child in children])
         self.alive.extend([child.kept for child in children])
         for column in (self.first, self.count, self.live):
@@ -193,6 +202,29 @@ class Log:
                 self.live[row] += 1
 
     # --------------------------------------------------------------------------------------------------------- reading
+
+    def born(self, number: int) -> dict[int, range]:
+        """The rows of the children of an expansion, by the prefix that they prolong."""
+        row, found = self.rows[number], {}
+        for place, grow in enumerate(self.asked[number].grow):
+            many = self.parts.get((number, place), grow.width)
+            found[grow.node], row = range(row, row + many), row + many
+        return found
+
+    def told(self, number: int) -> dict[int, tuple[Child, ...]]:
+        """The children of an expansion as they were told. They are kept as columns: objects would have to be walked."""
+        return {node: tuple(map(self._child, rows)) for node, rows in self.born(number).items()}
+
+    def _child(self, row: int) -> Child:
+        return Child(
+            tuple(self.text[self.start[row] : self.start[row + 1]]),
+            self.score[row],
+            self.step_log_q[row],
+            self.step_logprob[row],
+            self.ended.get(row, ""),
+            self.state[row] != PRUNED,
+            self.leaf.get(row),
+        )
 
     def kids(self, row: int) -> Sequence[int]:
         """The rows of a prefix's children, in order."""

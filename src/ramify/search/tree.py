@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class Tree:
         """The same tree, if that expansion is one of those in it."""
         ok = asked.number < self.expansions
         require(ok, "Expansion.number", asked.number, f"this tree is at {self.expansions}")
-        before = self._log.entries[asked.number][0]
+        before = self._log.asked[asked.number]
         require(before == asked, "Expansion", asked, f"expansion {asked.number} of this tree is another")
         return self
 
@@ -74,15 +74,19 @@ class Tree:
     @property
     def columns(self) -> Log:
         """The log with columns as they are in this tree. For reading: what is written here is lost or worse."""
-        if len(self._log.entries) != self.expansions:
+        if len(self._log.asked) != self.expansions:
             mine = Log()
-            for asked, children in self._log.entries[: self.expansions]:
+            for asked, children in self._entries():
                 mine.enter(asked, children)
             object.__setattr__(self, "_log", mine)
         return self._log
 
     def __reduce__(self) -> Any:
-        return _restored, (tuple(self._log.entries[: self.expansions]), dict(self.waiting))
+        return _restored, (tuple(self._entries()), dict(self.waiting))
+
+    def _entries(self) -> Iterator[tuple[Expansion, Children]]:
+        """What was asked for and told, from the beginning."""
+        return ((self._log.asked[number], self._log.told(number)) for number in range(self.expansions))
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -99,18 +103,15 @@ class Tree:
     @property
     def last(self) -> Expansion | None:
         """The latest expansion that was entered."""
-        return self._log.entries[self.expansions - 1][0] if self.expansions else None
+        return self._log.asked[self.expansions - 1] if self.expansions else None
 
     def children(self, row: int) -> Sequence[int]:
         return self.columns.kids(row)
 
     def born(self, back: int = 0) -> list[int]:
-        """The rows of the latest expansion's children, in order; or of the one ``back`` before it."""
-        if back >= self.expansions:
-            return []
-        asked, children = self.columns.entries[-1 - back]
-        parts = [(grow, len(children[grow.node])) for grow in asked.grow]
-        return [row for grow, many in parts for row in self.children(grow.node)[grow.after : grow.after + many]]
+        """The rows of the latest expansion's children, in order; or those of the one ``back`` before it."""
+        number = self.expansions - 1 - back
+        return [] if number < 0 else list(range(self._log.rows[number], self._log.rows[number + 1]))
 
     def note(self, row: int, default: float = 0.0) -> float:
         """The number that the controller noted last at a prefix."""
