@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 import numpy as np
 
 from ramify.arrays import Array, namespace
@@ -185,7 +187,7 @@ from ramify.metrics import (
     TrueSkill,
     TwoParameter,
 )
-from ramify.models import HF, FinishedHead, Heads, OutcomeHead, Pocket, ProcessHead, Tabular, ValueHead
+from ramify.models import HF, FinishedHead, Heads, OutcomeHead, Pocket, ProcessHead, Tabular, ValueHead, decode_with
 from ramify.run import Interact, Search
 from ramify.search import (
     ABMCTS,
@@ -206,6 +208,7 @@ from ramify.search import (
     Even,
     Exponentiated,
     GumbelHalving,
+    Judge,
     Likelihood,
     Lookahead,
     NormalScores,
@@ -214,12 +217,15 @@ from ramify.search import (
     RawLikelihood,
     Rebase,
     Rollout,
+    Rollouts,
     SpeculativeRejection,
     Staged,
+    StepScores,
     StochasticBeam,
     ToDelimiter,
     TopTokens,
     Twisted,
+    ValueModel,
 )
 from ramify.stop import (
     AdaptiveConsistency,
@@ -282,7 +288,7 @@ from ramify.tasks import (
     Verifier,
 )
 from ramify.tasks.pocket.alphabet import encode
-from ramify.types import Key
+from ramify.types import Key, Leaf, Prefix, Question, Request
 from ramify.verify import GENERAL, CompassVerifier, Pairwise, Pointwise
 
 
@@ -302,6 +308,34 @@ def smallest(member: np.ndarray, r: np.ndarray) -> np.ndarray:
     """A plain objective: the fewest tokens with half of the mass."""
     size: np.ndarray = member.sum(-1)
     return np.where(member @ r >= 0.5, size, np.inf)
+
+
+JUDGE = Tabular.random(Key("methods", "judge", 0), vocabulary=5, order=1)
+
+
+def no_prompt(question: Question) -> tuple[int, ...]:
+    """For a model that starts from nothing."""
+    return ()
+
+
+def rolled(requests: Iterable[Request]) -> Iterator[Leaf]:
+    """A plain function in a sampler's slot."""
+    return decode_with(JUDGE, Temperature(1.0))(requests)
+
+
+def brevity(leaf: Leaf, question: Question) -> float:
+    """A proxy utility: what needs few tokens is good."""
+    return 1 / len(leaf.tokens)
+
+
+def step_scores(prefixes: Sequence[Prefix]) -> tuple[list[Array], Array]:
+    """A process scorer: a step is a token, and the lower the better. Free."""
+    return [1 / (1 + np.array(z.tokens)) for z in prefixes], np.zeros(len(prefixes))
+
+
+def mean_token(sequences: Sequence[Sequence[int]]) -> Array:
+    """A model of values."""
+    return np.array([1 / (1 + sum(each) / len(each)) for each in sequences])
 
 
 def last_resort(candidates: Candidates) -> Choice:
@@ -702,6 +736,11 @@ EVALUATORS: tuple[Evaluator, ...] = (
     Blend((Likelihood(), Exponentiated()), (0.5, 2.0)),
     Staged(Exponentiated(), FinishedHead("main")),
     Even(),
+    StepScores(step_scores, LogProduct()),
+    Rollouts(rolled, brevity, no_prompt, m=2, cap=4),
+    Judge(JUDGE, no_prompt, ask=(1,), yes=0, no=2),
+    Judge(JUDGE, no_prompt, ask=(), yes=3),
+    ValueModel(mean_token, no_prompt),
 )
 SEARCHES = (Search(Beam()), Search(UCT(), Exponentiated(), Sound(), cap=90, rule=BestOfN("score"), fallback="0"))
 

@@ -15,6 +15,7 @@ from ramify.search.evaluate import (
     RawLikelihood,
     Staged,
 )
+from ramify.search.judge import Judge, Rollouts, StepScores, ValueModel
 from ramify.search.level import DVTS, Beam, Breadth, Rebase
 from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
@@ -49,6 +50,7 @@ __all__ = [
     "Exponentiated",
     "Grow",
     "GumbelHalving",
+    "Judge",
     "Layered",
     "Likelihood",
     "Lookahead",
@@ -58,12 +60,15 @@ __all__ = [
     "RawLikelihood",
     "Rebase",
     "Rollout",
+    "Rollouts",
     "SpeculativeRejection",
     "Staged",
+    "StepScores",
     "StochasticBeam",
     "ToDelimiter",
     "TopTokens",
     "Tree",
     "Twisted",
     "Unit",
+    "ValueModel",
 ]
