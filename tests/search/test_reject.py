@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from ramify.errors import InvalidValue
-from ramify.search import BestFirst, Child, Controller, DepthFirst, Expansion, SpeculativeRejection, Tree
+from ramify.search import BestFirst, Child, Controller, DepthFirst, Expansion, Restarts, SpeculativeRejection, Tree
 from ramify.search.tree import CUT
 from ramify.types import Key
 
@@ -67,3 +67,33 @@ def test_a_leaf_that_is_good_enough_ends_a_search(kind: type) -> None:
     assert controller.ask(tree, KEY, math.inf) is None
     with pytest.raises(InvalidValue, match="use a score"):
         kind(enough=math.nan)
+
+
+def test_a_trajectory_that_looks_hopeless_is_followed_by_another_until_one_is_good_enough() -> None:
+    controller = Restarts(n=3, at=(2,), low=0.5, enough=0.9)
+    tree = told(controller, Tree(), (0.1,))
+    assert grown(controller.ask(tree, KEY, math.inf)) == [(1, 1)], "step 1 is not looked at"
+    tree = told(controller, tree, (0.4,))
+    asked = controller.ask(tree, KEY, math.inf)
+    assert asked is not None
+    assert (grown(asked), asked.close, asked.grow[0].after) == ([(0, 1)], (2,), 1), (
+        "given up, and one more from the root"
+    )
+    tree = told(controller, tree, (0.2,))
+    tree = told(controller, tree, (0.5,))
+    tree = told(controller, tree, (0.8,), ended=(0,))
+    assert grown(controller.ask(tree, KEY, math.inf)) == [(0, 1)], "a leaf, and not good enough"
+    tree = told(controller, tree, (0.95,), ended=(0,))
+    assert controller.ask(tree, KEY, math.inf) is None
+    assert tree.columns.count[0] == 3
+
+
+def test_restarts_give_up_the_last_one_too() -> None:
+    controller = Restarts(n=1, at=(1,), low=0.5)
+    tree = told(controller, Tree(), (math.nan,))
+    asked = controller.ask(tree, KEY, math.inf)
+    assert asked is not None
+    assert (asked.grow, asked.close) == ((), (1,))
+    tree = controller.tell(tree, asked, {})
+    assert controller.ask(tree, KEY, math.inf) is None
+    assert tree.rows(CUT) == [1]

@@ -21,7 +21,7 @@ from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
 from ramify.search.particle import Particles
 from ramify.search.rap import RAP
-from ramify.search.reject import SpeculativeRejection
+from ramify.search.reject import Restarts, SpeculativeRejection
 from ramify.search.stochastic import StochasticBeam
 from ramify.search.tree import Child, Expansion, Grow, Tree
 from ramify.search.twisted import Twisted
@@ -59,6 +59,7 @@ __all__ = [
     "PerLength",
     "RawLikelihood",
     "Rebase",
+    "Restarts",
     "Rollout",
     "Rollouts",
     "SpeculativeRejection",

@@ -1,4 +1,4 @@
-"""Trajectories side by side, of which the less promising are given up on the way."""
+"""Trajectories that are given up on the way when they look hopeless: side by side, or one after the other."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ramify.describe import method
 from ramify.errors import is_whole, require
 from ramify.search.control import grown, selectable
 from ramify.search.tree import OPEN, Expansion, Grow, Tree
-from ramify.search.unit import Chunk, Rollout, Unit
+from ramify.search.unit import Chunk, Rollout, TopTokens, Unit
 from ramify.types import Key
 
-__all__ = ["SpeculativeRejection"]
+__all__ = ["Restarts", "SpeculativeRejection"]
 
 
 @method
@@ -48,3 +48,45 @@ class SpeculativeRejection:
         return Expansion(tree.expansions, grow, close) if grow or close else None
 
     tell = grown
+
+
+@method
+class Restarts:
+    """One trajectory after the other, a unit at a time, until a leaf scores ``enough``; at most ``n`` of them.
+
+    One that scores below ``low`` after a step in ``at`` is given up, and the next begins at the root.
+    """
+
+    n: int = 16
+    unit: Unit = Chunk(1)
+    at: tuple[int, ...] = (1,)
+    low: float = 0.1
+    enough: float = math.inf
+    depth: int = 40
+
+    def __post_init__(self) -> None:
+        require(is_whole(self.n, 1), "Restarts.n", self.n, "use a number of trajectories >= 1")
+        require(all(is_whole(step, 1) for step in self.at), "Restarts.at", self.at, "use numbers of steps >= 1")
+        require(not math.isnan(self.low), "Restarts.low", self.low, "use a score")
+        require(not math.isnan(self.enough), "Restarts.enough", self.enough, "use a score, or math.inf")
+        require(is_whole(self.depth, 1), "Restarts.depth", self.depth, "use a number of steps >= 1")
+        ok = not isinstance(self.unit, TopTokens)
+        require(ok, "Restarts.unit", self.unit, "use a unit that is drawn: an enumeration has no one more")
+
+    def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
+        log, born = tree.columns, tree.born()
+        going = [row for row in born if log.state[row] == OPEN]
+        if going and self._goes_on(log.score[going[0]], log.depth[going[0]]):
+            unit = self.unit if log.depth[going[0]] < self.depth - 1 else Rollout()
+            return Expansion(tree.expansions, (Grow(going[0], 1, unit),))
+        begun = log.count[0]
+        if begun >= self.n or log.best_leaf >= self.enough:
+            return Expansion(tree.expansions, (), tuple(going)) if going else None
+        unit = self.unit if self.depth > 1 else Rollout()
+        return Expansion(tree.expansions, (Grow(0, 1, unit, after=begun),), tuple(going))
+
+    tell = grown
+
+    def _goes_on(self, score: float, depth: int) -> bool:
+        """Whether a prefix is not given up; one without a score is, where it is looked at."""
+        return depth not in self.at or score >= self.low
