@@ -14,6 +14,7 @@ from ramify.bank import Bank, Outcomes
 from ramify.errors import StudyError
 from ramify.study import stored
 from ramify.study.file import Source, load
+from ramify.study.judges import Judging
 from ramify.study.kept import Decided
 from ramify.study.measure import agreements, comparisons, measures, reproduced
 from ramify.study.meter import Meter, Progress
@@ -22,8 +23,8 @@ from ramify.study.plan import Plan, plan
 from ramify.study.pools import Filled, fill, rows_of, words
 from ramify.study.result import Coverage, Result, Row
 from ramify.study.source import identity_of, interface_of
-from ramify.study.spec import Study
-from ramify.study.valid import problems
+from ramify.study.spec import Reduced, Study
+from ramify.study.valid import nearest, problems
 from ramify.study.world import World, meet, preflight
 
 __all__ = ["Checked", "check_study", "run_study"]
@@ -55,7 +56,7 @@ def check_study(study: Study | Source | str | Path, *, reduced: bool = False, on
         much = f"limit = {source.study.limit:g}: the study costs up to {planned.worst:,.0f} (every leaf at its cap)"
         source.refuse([(("study", "limit"), f"{much}; raise it, or lower n, cap or questions")])
     if online:
-        preflight(source)
+        preflight(source, {each.name for each in source.study.models})
     return Checked(source, world, planned)
 
 
@@ -65,22 +66,47 @@ def run_study(
     progress: Callable[[Progress], None] | None = None,
     *,
     reduced: bool = False,
+    models: Sequence[str] = (),
 ) -> Result:
-    """Run a study into a folder, or go on with the one that is there."""
-    checked = check_study(study, reduced=reduced, online=True)
-    given, world, planned = checked.source.study, checked.world, checked.plan
+    """Run a study into a folder, or go on with the one that is there.
+
+    ``models`` are those to run this time, where they cannot all be served at once; a last run without it makes the
+    result of all, and asks no model that has nothing left to do.
+    """
+    source = _source(study)
+    source = dataclasses.replace(source, study=_only(source.study, models)) if models else source
     folder = Path(folder)
+    checked = check_study(source, reduced=reduced)
+    given, world, planned = checked.source.study, checked.world, checked.plan
+    preflight(checked.source, {each.model.name for each in planned.missing(folder, world)})
     _claim(folder)
     decided = Decided(folder / "decided")
-    meter = Meter(planned.leaves, given.unit, given.limit, progress)
-    filled = [fill(folder, pool, world.of(pool.task, pool.model), decided, meter) for pool in planned.pools]
-    ran = [run_own(folder, given, own, world.of(own.task, own.model), decided, meter) for own in planned.owns]
-    meter.begin("deciding")
-    rows = [row for each in filled if not each.pool.repeat for row in rows_of(given, each, decided)]
+    meter, judging = Meter(planned.leaves, given.unit, given.limit, progress), Judging(given, folder, words)
+    try:
+        filled = [
+            fill(folder, pool, world.of(pool.task, pool.model), decided, meter, judging) for pool in planned.pools
+        ]
+        ran = [
+            run_own(folder, given, own, world.of(own.task, own.model), decided, meter, judging) for own in planned.owns
+        ]
+        meter.begin("deciding")
+        rows = [row for each in filled if not each.pool.repeat for row in rows_of(given, each, decided)]
+    finally:
+        judging.close()
     rows = _ordered(given, [*rows, *(each.row for each in ran)])
     result, stores = _result(given, world, planned, filled, ran, rows)
     stored.write(folder, result, stores)
     return dataclasses.replace(Result.read(folder), reused=tuple(_reused(filled, ran, decided)))
+
+
+def _only(study: Study, names: Sequence[str]) -> Study:
+    """The study of some of its models."""
+    known = [each.name for each in study.models]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise StudyError(f"models: the study has no {unknown[0]!r}{nearest(unknown[0], known)}")
+    less = dataclasses.replace(study, reduced=Reduced(models=tuple(names))).small()
+    return dataclasses.replace(less, title=study.title, reduced=study.reduced)
 
 
 def _source(study: Study | Source | str | Path) -> Source:
@@ -135,15 +161,24 @@ def _result(
         interfaces=tuple(_coverage(study, world)),
         measures=tuple(measures(study, filled)),
         agreements=tuple(agreements(study, filled)) if study.rank else (),
-        notes=study.notes,
+        notes=(*study.notes, *_empty(ran)),
     )
     return result, stores
 
 
+def _empty(ran: Sequence[Ran]) -> Iterator[str]:
+    """Runs that ended without a candidate: their zeros are about the limit, not about the method."""
+    for each in ran:
+        many = int((each.bank.drawn.sum(axis=1) == 0).sum())
+        if many:
+            of = f"{many} of {each.bank.shape[0]} questions"
+            yield f"{each.row.model}: {each.row.label}: {of} ended without a candidate, and submitted nothing."
+
+
 def _with_layers(filled: Filled) -> Bank:
     """The bank with its evidence under the names that protocols use; one name for two things gives way to the text."""
-    given = [(name, words(each)) for protocol in filled.pool.protocols for name, each in protocol.evidence]
-    bank = filled.bank
+    bank, protocols = filled.bank, () if filled.pool.repeat else filled.pool.protocols
+    given = [(each.name, each.label) for protocol in protocols for each in filled.judging.bound(protocol)]
     for name, said in dict.fromkeys(given):
         clash = any(other == name and text != said for other, text in given)
         label = said if clash else name

@@ -80,6 +80,11 @@ def _evidence(given: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((name, _value("evidence")(each)) for name, each in named.items())
 
 
+def _diagnostic(given: Any) -> Any:
+    """The word "outcomes", or a grader that sees references."""
+    return given if given == "outcomes" else _value("diagnostic")(given)
+
+
 def _pairs(given: Any) -> tuple[tuple[str, str], ...]:
     """Pairs of names: ``[["plurality", "one sample"], ...]``."""
     ok = isinstance(given, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in given)
@@ -145,7 +150,8 @@ PROTOCOL: Fields = {
     "controller": _value("controller"),
     "evaluator": _value("evaluator"),
     "check": _value("check"),
-    "diagnostic": _words,
+    "diagnostic": _diagnostic,
+    "judge": _words,
     "fresh": _flag,
     "models": TEXTS,
     "tasks": TEXTS,
@@ -161,4 +167,11 @@ REDUCED: Fields = {
     "models": TEXTS,
     "tasks": TEXTS,
 }
-NEEDED = {"study": ("title",), "task": ("task",), "model": ("model",), "protocol": ("name",), "reduced": ()}
+NEEDED = {
+    "study": ("title",),
+    "task": ("task",),
+    "model": ("model",),
+    "judge": ("model",),
+    "protocol": ("name",),
+    "reduced": (),
+}

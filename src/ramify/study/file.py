@@ -14,7 +14,7 @@ from ramify.errors import InvalidValue, StudyError
 from ramify.study.fields import MODEL, NEEDED, PROTOCOL, REDUCED, STUDY, TASK, Fields, Wrong
 from ramify.study.kinds import SLOTS, need_kind
 from ramify.study.lines import Lines, index, nearest_line
-from ramify.study.spec import Protocol, Reduced, Study, System, Tasked
+from ramify.study.spec import OUTCOMES, Protocol, Reduced, Study, System, Tasked
 from ramify.study.valid import Problem, nearest, problems
 
 __all__ = ["Source", "load", "loads"]
@@ -109,7 +109,7 @@ def _kinds(study: Study) -> Iterable[Problem]:
             values = [value for _, value in given or ()] if field == "evidence" else [given]
             for value in (given or ()) if field == "metrics" else values:
                 try:
-                    if value is not None:
+                    if value is not None and not (field == "diagnostic" and value in ("", OUTCOMES)):
                         need_kind(field, value)
                 except InvalidValue as error:
                     yield (*at, field), f"{field}: {error}"
@@ -136,7 +136,7 @@ def _read(form: Any, fields: Fields, path: tuple[str | int, ...], wrong: list[Pr
 
 def _study(form: Mapping[str, Any], wrong: list[Problem]) -> Study:
     """The study, of whatever could be read."""
-    sections = ("study", "task", "model", "protocol", "reduced")
+    sections = ("study", "task", "model", "judge", "protocol", "reduced")
     for name, given in form.items():
         if name not in sections:
             wrong.append(((name,), f"{name} = {given!r}: a study has no such table{nearest(name, sections)}"))
@@ -148,6 +148,7 @@ def _study(form: Mapping[str, Any], wrong: list[Problem]) -> Study:
         **given,
         tasks=tuple(Tasked(**each) for each in _entries(form, "task", TASK, wrong)),
         models=tuple(System(**each) for each in _entries(form, "model", MODEL, wrong)),
+        judges=tuple(System(**each) for each in _entries(form, "judge", MODEL, wrong)),
         protocols=tuple(Protocol(**each) for each in _entries(form, "protocol", PROTOCOL, wrong)),
         reduced=None if less is None else Reduced(**less),
     )

@@ -45,7 +45,9 @@ SLOTS = {
     "check": ("check", "Sound()"),
     "unit": ("unit", "Tokens()"),
     "metrics": ("metric", "PassAt(8)"),
+    "diagnostic": ("grader", "CompassVerifier()"),
 }
+ALSO = {"evidence": "verifier"}  # evidence that asks a judge
 
 
 def kind_of(value: Any) -> str:
@@ -64,6 +66,8 @@ def kind_of(value: Any) -> str:
         return "no method"
     types = dict(call.__annotations__)
     result, first = types.pop("return", None), next(iter(types.values()), None)
+    if "judge" in types:
+        return {"Scores": "verifier", "Graded": "grader"}.get(_written(result), "another kind of method")
     known = CALLS.get((_written(first), _written(result)))
     if known is not None:
         return known
@@ -74,7 +78,7 @@ def need_kind(field: str, value: Any) -> None:
     """Refuse a value that belongs into another slot, and say into which."""
     wanted, example = SLOTS[field]
     found = kind_of(value)
-    if found in (wanted, ""):
+    if found in (wanted, "", ALSO.get(field)):
         return
     home = next((name for name, (kind, _) in SLOTS.items() if kind == found), None)
     what = f"is {_article(found)}, which belongs into {home}" if home else f"is {found}"

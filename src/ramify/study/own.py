@@ -17,6 +17,7 @@ from ramify.ledger import Ledger
 from ramify.run import Arm, Leaves, Search, Sequential, run_leaves, run_search, run_sequential
 from ramify.search.evaluate import Likelihood
 from ramify.store import Store
+from ramify.study.judges import Judging
 from ramify.study.kept import Decided, Remembered
 from ramify.study.meter import Meter
 from ramify.study.plan import Own
@@ -42,7 +43,9 @@ class Ran:
     reused: bool
 
 
-def run_own(folder: Path, study: Study, own: Own, asked: Asked, decided: Decided, meter: Meter) -> Ran:
+def run_own(
+    folder: Path, study: Study, own: Own, asked: Asked, decided: Decided, meter: Meter, judging: Judging
+) -> Ran:
     """Run a protocol, or take what it gave when everything it depends on was the same."""
     meter.begin(own.name)
     before = decided.hits
@@ -56,7 +59,8 @@ def run_own(folder: Path, study: Study, own: Own, asked: Asked, decided: Decided
     ]
     parts += [own.n, own.limit, study.run]
     loop = {"leaves": _leaves, "trajectory": _trajectory, "search": _search}[own.protocol.regime]
-    found = decided.get(parts, lambda: loop(folder, study, own, asked, meter))
+    parts += [each.label for each in judging.bound(own.protocol)]
+    found = decided.get(parts, lambda: loop(folder, study, own, asked, meter, judging))
     store = own.folder if own.protocol.regime == "leaves" else _bank_folder(own)
     with Store.open(folder / store).snapshot() as snapshot:
         bank = snapshot.bank(("token", "logprob"))
@@ -106,13 +110,13 @@ def _cut(bank: Bank, found: Mapping[str, Array]) -> Bank:
 # ------------------------------------------------------------------------------------------------------------ the loops
 
 
-def _leaves(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) -> dict[str, Array]:
+def _leaves(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, judging: Judging) -> dict[str, Array]:
     protocol = Leaves(
         n=own.n,
         cap=own.cap,
         rule=own.protocol.rule,
         stop=own.protocol.stop,
-        evidence=own.protocol.evidence,
+        evidence=tuple((each.name, each.evidence) for each in judging.bound(own.protocol)),
         within=own.protocol.within,
         each=math.inf if own.limit is None else own.limit,
         top=own.top,
@@ -140,7 +144,7 @@ def _leaves(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) ->
     return {"utility": asked.grades(run.answers), "count": count, "surplus": surplus, **costs, **layers}
 
 
-def _trajectory(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) -> dict[str, Array]:
+def _trajectory(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, _: Judging) -> dict[str, Array]:
     director = _spelled(own.protocol.director, own.model.model.encode)
     arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     ledger = Ledger(unit_name(study.unit), study.unit, math.inf if own.limit is None else own.limit)
@@ -178,7 +182,7 @@ def _trajectory(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter
     }
 
 
-def _search(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter) -> dict[str, Array]:
+def _search(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, _: Judging) -> dict[str, Array]:
     protocol = Search(
         controller=own.protocol.controller,
         evaluator=own.protocol.evaluator or Likelihood(),

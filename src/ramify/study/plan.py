@@ -12,11 +12,13 @@ import math
 import re
 from collections.abc import Iterator
 from hashlib import blake2b
+from pathlib import Path
 
 from ramify.bank import Proposal
 from ramify.decode import Operator
 from ramify.describe import text
 from ramify.ledger import Work
+from ramify.store import Store
 from ramify.study.source import identity_of, proposal_of
 from ramify.study.spec import Protocol, Study, System, Tasked
 from ramify.study.world import World
@@ -67,6 +69,18 @@ class Plan:
     leaves: int  # at most
     worst: float  # in the study's unit
     shared: tuple[str, ...]  # sentences: what is shared and why, and what is not
+
+    def missing(self, folder: Path, world: World) -> Iterator[Pool | Own]:
+        """What there is still to make: a bank that lacks leaves, and every run whose protocol decides what it makes."""
+        for pool in self.pools:
+            wanted = {(q.id, i) for q in world.of(pool.task, pool.model).questions for i in range(pool.n)}
+            if not (folder / pool.folder / "bank.json").exists():
+                yield pool
+                continue
+            with Store.open(folder / pool.folder).snapshot() as snapshot:
+                if not wanted <= {(key.question, key.sample) for key, _ in snapshot.digests()}:
+                    yield pool
+        yield from self.owns
 
     def __str__(self) -> str:
         banks = f"{len(self.pools)} bank{'s' * (len(self.pools) != 1)}"

@@ -19,6 +19,7 @@ from ramify.evidence import Needs
 from ramify.ledger import Cost, Work
 from ramify.metrics.replay import diagnose, replays
 from ramify.store import Store
+from ramify.study.judges import Judging
 from ramify.study.kept import Decided, Stream
 from ramify.study.meter import Meter
 from ramify.study.plan import Pool
@@ -39,20 +40,23 @@ class Filled:
     """A pool's bank with its grades and layers; ``key`` names everything that its content depends on."""
 
     pool: Pool
+    asked: Asked
     bank: Bank
     outcomes: Outcomes
-    layers: Mapping[str, Layer]  # by the text form of the evidence
+    layers: Mapping[str, Layer]  # by the label of the evidence
+    judging: Judging
     prompts: Array  # [Q] tokens
     key: tuple[object, ...]
     made: int
     reused: int
 
 
-def fill(folder: Path, pool: Pool, asked: Asked, decided: Decided, meter: Meter) -> Filled:
+def fill(folder: Path, pool: Pool, asked: Asked, decided: Decided, meter: Meter, judging: Judging) -> Filled:
     """Draw what the store lacks of a pool, a leaf durable before it counts, and read the bank back from it."""
     meter.begin(pool.name)
-    made, reused, prompts = _draw(folder / pool.folder, pool, asked, meter)
-    evidence = {words(each): each for protocol in pool.protocols for _, each in protocol.evidence}
+    made, reused, prompts = _draw(folder / pool.folder, pool, asked, meter, decided)
+    bound = [each for protocol in pool.protocols if not pool.repeat for each in judging.bound(protocol)]
+    evidence = {each.label: each.evidence for each in bound}
     needs = Needs()
     for each in evidence.values():
         needs = needs.union(getattr(each, "needs", Needs(columns=TOKENS)))
@@ -63,27 +67,36 @@ def fill(folder: Path, pool: Pool, asked: Asked, decided: Decided, meter: Meter)
     bank = whole.only([question.id for question in asked.questions]).first(pool.n)
     key = (pool.folder, digest_of(asked.questions), pool.n, words(asked.task))
     layers = {name: _layer(each, name, bank, key, decided) for name, each in evidence.items()}
-    return Filled(pool, bank, asked.outcomes(bank), layers, prompts, key, made, reused)
+    return Filled(pool, asked, bank, asked.outcomes(bank), layers, judging, prompts, key, made, reused)
 
 
-def _draw(path: Path, pool: Pool, asked: Asked, meter: Meter) -> tuple[int, int, Array]:
-    """(leaves made, leaves that were there, tokens of each prompt [Q]). Rounds: every question's first leaf first."""
-    arm = arm_of(pool.model, pool.decode, pool.proposal, asked.questions)
-    prompt = {question.id: arm.encode(question) for question in asked.questions}
-    place = {question.id: question for question in asked.questions}
-    keys = [Key(pool.proposal.run, name, sample) for sample in range(pool.n) for name in place]
+def _draw(path: Path, pool: Pool, asked: Asked, meter: Meter, decided: Decided) -> tuple[int, int, Array]:
+    """(leaves made, leaves that were there, tokens of each prompt [Q]). Rounds: every question's first leaf first.
+
+    A model with nothing to make is not asked for anything: its server may be gone.
+    """
+    names = [question.id for question in asked.questions]
+    keys = [Key(pool.proposal.run, name, sample) for sample in range(pool.n) for name in names]
     details = {"cap": pool.cap, "top": pool.top, "within": repr(None)}
     with Store.create(path).writer(pool.proposal, details) as writer:
         writer.ask(asked.questions)
         missing = writer.missing(keys)
         for _ in range(len(keys) - len(missing)):
             meter.leaf(0, there=True)
-        requests = (Request(key, prompt[key.question], pool.cap, top=pool.top) for key in missing)
-        drawn = Stream(arm.sampler(requests) if missing else ())
-        for leaf in writer.keep(drawn, asked.parse):
-            meter.leaf(len(leaf.tokens))
-        drawn.check()
-    return len(missing), len(keys) - len(missing), np.array([len(tokens) for tokens in prompt.values()])
+        if missing:
+            arm = arm_of(pool.model, pool.decode, pool.proposal, asked.questions)
+            prompt = {question.id: arm.encode(question) for question in asked.questions}
+            drawn = Stream(arm.sampler(Request(key, prompt[key.question], pool.cap, top=pool.top) for key in missing))
+            for leaf in writer.keep(drawn, asked.parse):
+                meter.leaf(len(leaf.tokens))
+            drawn.check()
+
+    def lengths() -> dict[str, Array]:
+        arm = arm_of(pool.model, pool.decode, pool.proposal, asked.questions)
+        return {"tokens": np.array([len(arm.encode(question)) for question in asked.questions])}
+
+    prompts = decided.get(("prompts", pool.folder, digest_of(asked.questions)), lengths)["tokens"]
+    return len(missing), len(keys) - len(missing), prompts
 
 
 def _layer(evidence: Any, name: str, bank: Bank, key: tuple[object, ...], decided: Decided) -> Layer:
@@ -105,9 +118,9 @@ def rows_of(study: Study, filled: Filled, decided: Decided) -> Iterator[Row]:
     """The rows of every protocol of a pool, a row a budget; only what is not known yet is decided."""
     for protocol in filled.pool.protocols:
         budgets = study.budgets_of(protocol)
-        evidence = [(name, words(each)) for name, each in protocol.evidence]
+        evidence = [(each.name, each.label) for each in filled.judging.bound(protocol)]
         parts = ("rows", *filled.key, words(protocol.rule), evidence, budgets, study.replays, study.run)
-        parts += (protocol.diagnostic,)
+        parts += (words(protocol.diagnostic), protocol.judge)
         found = decided.get(parts, lambda protocol=protocol: _decide(study, filled, protocol))  # type: ignore[misc]
         for i, k in enumerate(budgets):
             yield _row(study, filled, protocol, k, found["values"][:, i], _spread(found, i))
@@ -119,13 +132,15 @@ def _spread(found: Mapping[str, Array], column: int) -> Array | None:
 
 def _decide(study: Study, filled: Filled, protocol: Protocol) -> dict[str, Array]:
     """What a rule submits from nested subsets, worth ``values [Q, K]`` and ``replays [Q, K, R]``."""
-    layers = {name: filled.layers[words(each)] for name, each in protocol.evidence}
+    layers = {each.name: filled.layers[each.label] for each in filled.judging.bound(protocol)}
     bank = dataclasses.replace(filled.bank, layers=layers)
     many = len(bank.questions) * study.replays <= SPREAD
     budgets, run = study.budgets_of(protocol), f"{study.run}/replay"
     secret = {name: layer.values for name, layer in layers.items() if layer.role == "diagnostic"}
     if protocol.diagnostic == OUTCOMES:
         secret[OUTCOMES] = filled.outcomes.on(bank)
+    elif protocol.diagnostic:
+        secret["grader"] = filled.judging.graded(protocol, bank, filled.asked)
     given: dict[str, Any] = {"evidence": [name for name in layers if name not in secret], "budgets": budgets}
     given |= {"replicates": study.replays, "run": run, "keep": many}
     if secret:
@@ -138,7 +153,7 @@ def _decide(study: Study, filled: Filled, protocol: Protocol) -> dict[str, Array
 
 def _row(study: Study, filled: Filled, protocol: Protocol, k: int, utility: Array, spread: Array | None) -> Row:
     pool, bank = filled.pool, filled.bank
-    layers = [filled.layers[words(each)] for _, each in protocol.evidence]
+    layers = [filled.layers[each.label] for each in filled.judging.bound(protocol)]
     diagnostic = bool(protocol.diagnostic) or any(layer.role == "diagnostic" for layer in layers)
     invalid, capped, tokens = shares_of(bank)
     cost = {"generate": _generate(study.unit, bank, filled.prompts, k)}

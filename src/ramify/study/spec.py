@@ -58,7 +58,8 @@ class Protocol:
     ``budgets`` are numbers of candidates: the rule is replayed on nested subsets of a bank that other protocols with
     the same proposal use too. ``limits`` are amounts of the ledger's unit for each question: such a protocol, and one
     with a stop, makes its own candidates. ``diagnostic = "outcomes"`` hands the grades themselves to the rule, as the
-    evidence of that name: a ceiling that no deployed system reaches.
+    evidence of that name: a ceiling that no deployed system reaches. A grader there hands it ``grader``. ``judge`` is
+    the model that a verifier or a grader asks.
     """
 
     name: str
@@ -75,7 +76,8 @@ class Protocol:
     controller: Any = None
     evaluator: Any = None
     check: Any = None
-    diagnostic: str = ""
+    diagnostic: Any = ""
+    judge: str = ""
     fresh: bool = False  # its own candidates, even where it could share
     models: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
@@ -132,6 +134,7 @@ class Study:
     n: int | None = None  # candidates of a shared bank; the largest budget by default
     budgets: tuple[int, ...] = (1,)
     limit: float = math.inf  # of the whole study, in the unit
+    judges: tuple[System, ...] = ()  # models that are asked about candidates, and make none
     metrics: tuple[Any, ...] = ()
     comparisons: tuple[tuple[str, str], ...] = ()
     replays: int = 200
@@ -145,8 +148,9 @@ class Study:
     def __post_init__(self) -> None:
         tasks = tuple(dataclasses.replace(each, name=each.name or _named(each.task)) for each in self.tasks)
         models = tuple(dataclasses.replace(each, name=each.name or _named(each.model)) for each in self.models)
-        object.__setattr__(self, "tasks", tasks)
-        object.__setattr__(self, "models", models)
+        judges = tuple(dataclasses.replace(each, name=each.name or _named(each.model)) for each in self.judges)
+        for name, entries in (("tasks", tasks), ("models", models), ("judges", judges)):
+            object.__setattr__(self, name, entries)
 
     def budgets_of(self, protocol: Protocol) -> tuple[int, ...]:
         return protocol.budgets or self.budgets
@@ -160,8 +164,10 @@ class Study:
 
     def decode_of(self, protocol: Protocol | None, model: System) -> Operator:
         """The decoder of a protocol, or of its model, or of the study: the first that is given."""
-        given = [protocol and protocol.decode, model.decode, getattr(model.model, "decoder", None)]
-        return next((each for each in given if each not in (None, Chain())), self.decode)  # type: ignore[return-value]
+        own: Operator | None = getattr(model.model, "decoder", None)
+        asked = None if protocol is None else protocol.decode
+        given = (asked, model.decode, None if own == Chain() else own)
+        return next((each for each in given if each is not None), self.decode)
 
     def cells(self) -> Iterator[tuple[Tasked, System, Protocol]]:
         """The matrix: every task, model and protocol that are meant for each other."""

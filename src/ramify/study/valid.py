@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import TypeAlias
 
 from ramify.errors import is_whole
+from ramify.study.kinds import kind_of
 from ramify.study.spec import OUTCOMES, Protocol, Study
 
 __all__ = ["Path", "Problem", "nearest", "problems"]
@@ -79,8 +80,16 @@ def _protocols(study: Study) -> Iterator[Problem]:
         elif each.shares and study.n is not None and max(study.budgets_of(each)) > study.n:
             large = max(study.budgets_of(each))
             yield (*at, "budgets"), f"budgets: {large} candidates of a bank of n = {study.n}; raise n of the study"
-        if each.diagnostic and each.diagnostic != OUTCOMES:
-            yield (*at, "diagnostic"), f"diagnostic = {each.diagnostic!r}: use {OUTCOMES!r}"
+        asks = [name for name, value in each.evidence if kind_of(value) == "verifier"]
+        asks += ["diagnostic"] if each.diagnostic not in ("", OUTCOMES) else []
+        judges = [judge.name for judge in (*study.judges, *study.models)]
+        if asks and not each.judge:
+            yield (*at, "evidence"), f"{asks[0]} asks a model about candidates: name it, judge = {judges[0]!r}"
+        if each.judge and each.judge not in judges:
+            yield (
+                (*at, "judge"),
+                f"judge = {each.judge!r}: no [[judge]] or [[model]] has it{nearest(each.judge, judges)}",
+            )
         if each.diagnostic and not each.shares:
             yield (*at, "diagnostic"), "diagnostic: only a rule on a shared bank can be shown what no system has"
         if each.limits and any(not limit > 0 for limit in each.limits):
@@ -94,7 +103,8 @@ def _evidence(protocol: Protocol, at: Path) -> Iterator[Problem]:
     """Evidence that a rule reads and nobody makes."""
     if protocol.regime == "trajectory":
         return
-    own = [name for name, _ in protocol.evidence] + ([OUTCOMES] if protocol.diagnostic else [])
+    own = [name for name, _ in protocol.evidence]
+    own += [] if not protocol.diagnostic else [OUTCOMES if protocol.diagnostic == OUTCOMES else "grader"]
     own += ["score", "visits", "multiplicity"] if protocol.regime == "search" else []
     for name in getattr(protocol.rule, "needs", ()):
         if name not in own:

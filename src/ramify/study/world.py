@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,12 +80,12 @@ def meet(source: Source) -> World:
     return world
 
 
-def preflight(source: Source) -> None:
-    """Let every model that can (an endpoint) be asked whether it would answer, before any work."""
+def preflight(source: Source, names: Collection[str]) -> None:
+    """Ask those of the models that can be asked (endpoints) whether they would answer, before any work."""
     study, wrong = source.study, list[Problem]()
     for j, model in enumerate(study.models):
         mine = [protocol for _, each, protocol in study.cells() if each == model]
-        if not mine:
+        if not mine or model.name not in names:
             continue
         cap, top = max(study.cap_of(each, model) for each in mine), study.top if model.top is None else model.top
         try:
