@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ramify.bank import Bank, Outcomes
-from ramify.cli.demonstration import Measured, Setting, finding, mean, measured, sampled
+from ramify.cli.demonstration import Alone, Measured, Setting, finding, forced, grown, mean, measured, sampled
+from ramify.cli.demopage import result_of
 from ramify.metrics import Tally, bank_profile
+from ramify.types import Sampler
 from tests.cli.conftest import Run
 
 
@@ -20,6 +23,10 @@ def test_the_demo_prints_the_table_the_other_protocols_and_two_sentences(run: Ru
     for words in ("Pass@k", "pass^k", "plurality", "best log p", "verifier", "tokens", "beam search", "budget forcing"):
         assert words in ran.out
     assert "One sample is right in" in ran.out
+    assert "The page, with every question and candidate: report.html" in ran.out
+    page = Path("report.html").read_text()
+    assert "One sample is right in" in page
+    assert "beam search" in page
     assert "sampling tiny: 12 of 12 leaves" in ran.err
 
 
@@ -32,7 +39,7 @@ def test_the_same_command_gives_the_same_numbers(run: Run) -> None:
 
 def test_the_rows_are_the_closed_forms_of_the_bank() -> None:
     setting = Setting.of("tiny", 4, 6)
-    bank = sampled(setting, lambda sampler: sampler)
+    bank = sampled(setting, _as_it_is)
     found = measured(setting, bank)
     grades = found.outcomes.on(found.bank)
     verified = [
@@ -47,6 +54,27 @@ def test_the_rows_are_the_closed_forms_of_the_bank() -> None:
         assert row["tokens"] == pytest.approx(row["k"] * float(bank.length[bank.drawn].mean()))  # type: ignore[index]
 
 
+def test_the_page_is_made_from_a_result_whose_rows_are_the_tables() -> None:
+    setting = Setting.of("tiny", 3, 4)
+    found = forced(setting, grown(setting, measured(setting, sampled(setting, _as_it_is)), _as_it_is), _as_it_is)
+    result = result_of(setting, found)
+    for row in found.rows:
+        for shown, name in (("plurality", "plurality"), ("verifier", "verifier"), ("Pass@k", "any right (Pass@k)")):
+            assert result.row(name, k=row["k"]).mean == pytest.approx(row[shown].value)
+        assert result.row("plurality", k=row["k"]).mean_cost == pytest.approx(row["tokens"])
+        assert result.row("verifier", k=row["k"]).mean_cost == pytest.approx(row["tokens"] + row["read"])
+    for name, each in found.alone.items():
+        assert result.row(name).mean == pytest.approx(each.right.value)
+        assert result.row(name).mean_cost == pytest.approx(each.tokens)
+        assert result.row(name).regime == each.regime
+        assert set(result.outcomes[name].on(each.bank)[each.bank.drawn]) <= {0.0, 1.0}
+    assert {row.kind for row in result.rows if row.name.startswith("any")} == {"diagnostic"}
+
+
+def _as_it_is(sampler: Sampler) -> Sampler:
+    return sampler
+
+
 def made(curves: dict[str, Any], alone: dict[str, Any]) -> Measured:
     """Numbers as if they had been measured, on forty questions alike in pairs."""
     bank = Bank.of({f"q{i}": ["7"] for i in range(40)})
@@ -59,7 +87,7 @@ def made(curves: dict[str, Any], alone: dict[str, Any]) -> Measured:
     cost = {"generate": np.tile([10.0, 160.0], (40, 1)), "signal": np.tile([12.0, 190.0], (40, 1))}
     rows = [{name: mean(table[:, place]) for name, table in tables.items()} for place in range(2)]
     others = {
-        name: {"right": mean(spread(share)), "tokens": tokens, "utility": spread(share), "cost": np.full(40, tokens)}
+        name: Alone("made up", "search", spread(share), {"generate": np.full(40, tokens)}, bank)
         for name, (share, tokens) in alone.items()
     }
     return dataclasses.replace(Measured(bank, outcomes, (1, 16), tables, cost, rows), alone=others)

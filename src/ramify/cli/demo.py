@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ __all__ = ["demo"]
 
 def demo(
     questions: Annotated[int, typer.Option("--questions", min=2, help="Countdown questions.")] = 24,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the page goes.")] = Path("report.html"),
     n: Annotated[int, typer.Option("-n", "--samples", min=2, help="Candidates a question.")] = 16,
     model: Annotated[str, typer.Option("--model", help="The checkpoint that answers; see `ramify models`.")] = "small",
     as_json: Json = False,
@@ -28,12 +30,13 @@ def demo(
         ramify demo
 
     It samples a small model on Countdown (reach a number with + - * / from four others), prints what each way of
-    spending more compute buys and costs, and says in two sentences what the numbers say, whatever they are. The same
-    command gives the same numbers on every machine:
+    spending more compute buys and costs, says in two sentences what the numbers say, whatever they are, and writes
+    report.html. The same command gives the same numbers on every machine:
 
         ramify demo --questions 60 --model main
     """
     from ramify.cli.demonstration import Setting, finding, forced, grown, measured, sampled
+    from ramify.cli.demopage import page
 
     start, setting = time.perf_counter(), Setting.of(model, questions, n)
     with track(f"sampling {model}", questions * n) as tracker:
@@ -45,15 +48,13 @@ def demo(
     with track("forcing", 0, unit="segments") as tracker:
         found = forced(setting, found, lambda sampler: counted(sampler, tracker))
     said = finding(found)
+    with progress("writing the page"):
+        page(setting, found, said).write(out)
     took = time.perf_counter() - start
-    answer = {
-        "rows": found.rows,
-        "alone": found.alone,
-        "finding": said,
-        "seconds": took,
-        "protocols": setting.protocols,
-    }
-    emit(as_json, answer, _curve(found), _alone(found), said, _notes(setting, took))
+    alone = {name: {"right": each.right, "tokens": each.tokens} for name, each in found.alone.items()}
+    answer = {"rows": found.rows, "alone": alone, "finding": said, "protocols": setting.protocols, "seconds": took}
+    last = f"The page, with every question and candidate: {out}"
+    emit(as_json, answer | {"page": out}, _curve(found), _alone(found), said, _notes(setting, took), last)
 
 
 def _curve(found: Measured) -> str:
@@ -74,8 +75,7 @@ def _curve(found: Measured) -> str:
 
 def _alone(found: Measured) -> str:
     rows = [
-        [name, number(row["right"].value), span(row["right"]), number(row["tokens"], 0)]
-        for name, row in found.alone.items()
+        [name, number(each.right.value), span(each.right), number(each.tokens, 0)] for name, each in found.alone.items()
     ]
     return table(["", "right", "95 % over questions", "tokens"], rows)
 

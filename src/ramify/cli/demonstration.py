@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from ramify.decide import BestOfN
 from ramify.decode import Ban, Chain
 from ramify.describe import text
 from ramify.evidence import mean_logprob
-from ramify.ledger import Ledger, Tokens
+from ramify.ledger import Ledger, Spent, Tokens
 from ramify.metrics import (
     Estimate,
     PassHat,
@@ -33,7 +33,7 @@ from ramify.run import BudgetForcing, Leaves, Search, Sequential, run_leaves, ru
 from ramify.search import Beam, ToDelimiter
 from ramify.types import Key, Sampler
 
-__all__ = ["Measured", "Setting", "finding", "forced", "grown", "measured", "sampled"]
+__all__ = ["Alone", "Measured", "Setting", "finding", "forced", "grown", "measured", "sampled"]
 
 CAP, BATCH = 160, 128
 READER = "main"  # the checkpoint whose heads verify and score: the only one that has any
@@ -73,6 +73,26 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Alone:
+    """A protocol that made candidates of its own."""
+
+    protocol: str
+    regime: str
+    utility: Array  # [Q]
+    cost: Mapping[str, Array]  # stage -> [Q] tokens
+    bank: Bank
+
+    @property
+    def right(self) -> Estimate:
+        return mean(self.utility)
+
+    @property
+    def tokens(self) -> float:
+        """A question, over all stages."""
+        return float(np.sum(list(self.cost.values()), axis=0).mean())
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Measured:
     """The numbers of the demo: a row a budget for the shared bank, and protocols that made candidates of their own."""
 
@@ -82,7 +102,7 @@ class Measured:
     curves: Mapping[str, Array]  # what is submitted -> [Q, K] utility
     costs: Mapping[str, Array]  # generate, signal -> [Q, K] tokens
     rows: list[dict[str, Any]]
-    alone: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    alone: dict[str, Alone] = dataclasses.field(default_factory=dict)
 
 
 def sampled(setting: Setting, watch: Watch) -> Bank:
@@ -120,7 +140,8 @@ def grown(setting: Setting, found: Measured, watch: Watch) -> Measured:
     """A beam search by lines, each prefix scored by the value head."""
     arm = setting.machine.arm(setting.machine.proposal("demo/search"), watch(setting.machine.sampler))
     ran = run_search(setting.search, setting.asked.questions, arm, setting.ledger, setting.asked.parse)
-    return _with(setting, found, "beam search", ran.answers, [ledger.total for ledger in ran.ledgers])
+    made = (text(setting.search), "search", ran.answers, ran.ledgers, ran.bank)
+    return _with(setting, found, "beam search", *made)
 
 
 def forced(setting: Setting, found: Measured, watch: Watch) -> Measured:
@@ -138,13 +159,26 @@ def forced(setting: Setting, found: Measured, watch: Watch) -> Measured:
         end=machine.model.eos,
         held=held,
     )
-    return _with(setting, found, "budget forcing", [each.answer for each in ran], [each.ledger.total for each in ran])
+    leaves = [each.leaf for each in ran if each.leaf is not None]
+    bank = Bank.of_leaves(asked.questions, leaves, asked.parse, proposal=arm.proposal)
+    made = (text(setting.forcing), "trajectory", [each.answer for each in ran], [each.ledger for each in ran], bank)
+    return _with(setting, found, "budget forcing", *made)
 
 
-def _with(setting: Setting, found: Measured, name: str, answers: Any, tokens: Any) -> Measured:
+def _with(
+    setting: Setting,
+    found: Measured,
+    name: str,
+    protocol: str,
+    regime: str,
+    answers: Sequence[Any],
+    ledgers: Sequence[Ledger],
+    bank: Bank,
+) -> Measured:
     right = setting.asked.grades([[answer] for answer in answers])[:, 0]
-    row = {"right": mean(right), "tokens": float(np.mean(tokens)), "utility": right, "cost": np.array(tokens, float)}
-    return dataclasses.replace(found, alone={**found.alone, name: row})
+    spent = {stage: np.array([getattr(each.spent, stage) for each in ledgers], float) for stage in Spent._fields}
+    cost = {stage: amounts for stage, amounts in spent.items() if amounts.any()}
+    return dataclasses.replace(found, alone={**found.alone, name: Alone(protocol, regime, right, cost, bank)})
 
 
 def mean(values: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
@@ -186,11 +220,11 @@ def _price(found: Measured) -> str:
     """What the other two ways give, against votes that cost about as much."""
     parts = []
     for name, row in found.alone.items():
-        place, spent = _as_costly(found, row["tokens"])
-        gap = _versus(row["utility"], found.curves["plurality"][:, place])
+        place, spent = _as_costly(found, row.tokens)
+        gap = _versus(row.utility, found.curves["plurality"][:, place])
         word = "above" if gap.low > 0 else "below" if gap.high < 0 else "not told apart from"
         vote = f"the vote of {found.budgets[place]} ({found.curves['plurality'][:, place].mean():.2f} for {spent:,.0f})"
-        parts.append(f"{name} is right in {row['right'].value:.2f} for {row['tokens']:,.0f} tokens, {word} {vote}")
+        parts.append(f"{name} is right in {row.right.value:.2f} for {row.tokens:,.0f} tokens, {word} {vote}")
     sentence = f"{'; '.join(parts)}."
     return sentence[:1].upper() + sentence[1:]
 
