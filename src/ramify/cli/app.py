@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from ramify.cli import audit, bank
@@ -13,11 +15,13 @@ from ramify.cli.profile import profile
 from ramify.cli.sample import replay, sample
 from ramify.cli.score import score
 from ramify.cli.search import search
+from ramify.cli.study import report, run
 
 __all__ = ["app"]
 
-PANELS = {
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, profile),
+    "Studies": (run, report),
     "Make candidates": (sample, score, search),
     "Decide and compare": (decide, stop, compare, rank),
     "Check": (replay,),

@@ -52,6 +52,13 @@ class Tracker:
         self.cost += tokens if cost is None else cost
         self.tell()
 
+    def progress(self, far: Any) -> None:
+        """A study's own report: absolute numbers, with what is under way."""
+        self.what, self.total, self.tokens, self.cost = far.what or self.what, far.total, far.tokens, far.cost
+        self.done, self.before = far.done, far.reused
+        self.limit = far.left + far.cost
+        self.tell()
+
     def open(self) -> None:
         """Nothing to make ready."""
 
@@ -130,7 +137,9 @@ class Bar(Tracker):
     def tell(self) -> None:
         left = "" if self.limit == float("inf") else f", {max(self.limit - self.cost, 0):,.0f} budget left"
         more = f"{self.rate:.1f} {self.unit}/s, {self.tokens:,} tokens{left}"
-        self.bar.update(self.task, completed=self.done, more=more)
+        self.bar.update(
+            self.task, description=printable(self.what), completed=self.done, total=self.total or None, more=more
+        )
 
     def close(self) -> None:
         self.bar.stop()

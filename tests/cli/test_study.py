@@ -1,0 +1,120 @@
+"""``ramify run`` and ``ramify report``: a study file to a folder, and the folder to a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ramify.study import Result
+from tests.cli.conftest import Run, rows, written
+
+STUDY = """
+[study]
+title = "two rules"
+run = "test"
+decode = "Temperature(1.0)"
+cap = 60
+n = 4
+budgets = [1, 4]
+replays = 20
+replicates = 100
+comparisons = [["likeliest", "plurality"]]
+
+[task]
+name = "countdown 3"
+task = "Countdown(3)"
+questions = 4
+
+[[model]]
+name = "tiny"
+model = "Pocket('tiny')"
+
+[[protocol]]
+name = "plurality"
+rule = "Plurality()"
+
+[[protocol]]
+name = "likeliest"
+rule = "BestOfN('logp')"
+evidence = { logp = "TokenEvidence(LogProb(), Mean())" }
+
+[reduced]
+questions = 2
+n = 2
+"""
+
+
+@pytest.fixture
+def file(run: Run) -> str:
+    Path("two.toml").write_text(STUDY)
+    return "two.toml"
+
+
+def test_a_study_is_checked_without_running_it(run: Run, file: str) -> None:
+    ran = run("run", file, "--check")
+    assert ran.code == 0, ran.err
+    assert "nothing is wrong with it" in ran.out
+    assert run("run", file, "--check", "--json").found["leaves"] == 16
+    assert not Path("runs").exists()
+
+
+def test_a_study_is_run_kept_and_reported(run: Run, file: str) -> None:
+    ran = run("run", file, "--json")
+    assert ran.code == 0, ran.err
+    stored = Result.read("runs/two")
+    assert [row["protocol"] for row in ran.found["rows"]] == [row.label for row in stored.rows]
+    for told, row in zip(ran.found["rows"], stored.rows, strict=True):
+        assert told["utility"]["value"] == pytest.approx(row.mean)
+        assert told["cost"] == pytest.approx(row.mean_cost)
+    [compared] = ran.found["comparisons"]
+    assert compared["difference"]["covers"] == ["questions"]
+    assert "<html" in Path("runs/two/report.html").read_text()
+    again = run("run", file)
+    assert again.code == 0
+    assert "16 of 16 leaves" in again.err
+    assert "share these candidates" in again.out
+    page = run("report", "runs/two", "--out", "page.html", "--figures", "figures", "--json")
+    assert page.found["page"] == "page.html"
+    assert page.found["bytes"] == Path("page.html").stat().st_size
+    assert {Path(each).suffix for each in page.found["figures"]} == {".svg", ".csv"}
+
+
+def test_the_reduced_form_has_a_folder_of_its_own(run: Run, file: str) -> None:
+    ran = run("run", file, "--reduced", "--no-page", "--json")
+    assert ran.found["folder"] == "runs/two-reduced"
+    assert ran.found["page"] is None
+    assert run("run", file, "--reduced", "--check", "--json").found["leaves"] == 4
+
+
+def test_a_bad_study_fails_before_any_work_with_its_line(run: Run, file: str) -> None:
+    Path(file).write_text(STUDY.replace("Plurality()", "Pluralitee()"))
+    ran = run("run", file)
+    assert ran.code == 2
+    line = STUDY[: STUDY.index('rule = "Plurality()"')].count("\n") + 1
+    assert f"{file}:{line}" in ran.err
+    assert "Plurality" in ran.err
+    assert not Path("runs").exists()
+
+
+def test_an_interrupted_study_says_how_to_go_on(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ramify.study.run_study", interrupted)
+    ran = run("run", file)
+    assert ran.code == 130
+    assert "Go on with:\n  ramify run two.toml" in ran.err
+
+
+def test_a_bank_and_a_run_have_pages_too(run: Run) -> None:
+    written("my.jsonl", rows())
+    assert run("bank", "import", "my.jsonl", "mybank").code == 0
+    assert run("report", "mybank", "--out", "page.html").code == 0
+    assert "<html" in Path("page.html").read_text()
+    refused = run("report", "my.jsonl")
+    assert refused.code == 2
+    assert "ramify profile my.jsonl" in refused.err
+    Path("unfinished").mkdir()
+    Path("unfinished/study.txt").write_text("a study")
+    assert "not finished" in run("report", "unfinished").err
