@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify.bank import Bank, Layer, Outcomes, Proposal
+from ramify.bank import Bank, Outcomes, Proposal
 from ramify.report import profile_page
 from ramify.types import Key, Leaf, Question
 
@@ -27,9 +27,9 @@ def test_a_reward_model_on_mathematics() -> None:
     """100 questions x 8: accuracy 91.0, Pass@8 96, plurality 93, best of 8 by reward 94 (the data's README)."""
     rows = lines("qwen25math_rm8/math_cot_100.jsonl.gz")
     groups = {f"q{i}": {"level": row["level"]} for i, row in enumerate(rows)}
-    bank = Bank.of([row["pred"] for row in rows], groups=groups)
-    text = np.array([row["response"] for row in rows], dtype=object)
-    bank = dataclasses.replace(bank, text=text).attach("reward", Layer(np.array([r["pred_score"] for r in rows]), "RM"))
+    scores = {"reward": [np.ravel(row["pred_score"]) for row in rows]}
+    bank = Bank.of([[each or None for each in row["pred"]] for row in rows], groups=groups, scores=scores)
+    bank = dataclasses.replace(bank, text=np.array([row["response"] for row in rows], dtype=object))
     page = profile_page(bank, Outcomes.of(bank, [row["score"] for row in rows]), title="Qwen2.5-Math")
     (rates,) = page.tables()["rates"].rows
     assert rates["accuracy"].value == pytest.approx(0.91)

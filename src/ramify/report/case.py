@@ -57,7 +57,6 @@ class Case:
     name: str
     bank: Bank
     outcomes: Outcomes
-    cap: int | None = None
 
     def __post_init__(self) -> None:
         graded = ~np.isnan(self.grades)

@@ -151,6 +151,7 @@ def dots(
     hollow: Sequence[str] = (),
     keep: Mapping[str, Any] | None = None,
     step: int = 26,
+    limit: int = 220,
 ) -> dict[str, Any]:
     """One line a name: an interval from ``low`` to ``high``, a dot at the value, and the value in words (``said``)."""
     y = {
@@ -158,7 +159,7 @@ def dots(
         "type": "nominal",
         "sort": list(order),
         "title": None,
-        "axis": {"labelLimit": 220, "grid": True, "labelColor": INK},
+        "axis": {"labelLimit": limit, "grid": True, "labelColor": INK},
     }
     fill = (
         {"condition": {"test": _any_of(name, hollow), "value": PAPER}, "value": colour} if hollow else {"value": colour}
@@ -298,9 +299,9 @@ def gap_area(
     }
     layers = [
         shade,
-        line("available", SERIES[6], [5, 4]),
+        line("available", SERIES[-1], [5, 4]),
         line("taken", SERIES[0], [1, 0]),
-        end("available_y", "available_said", LABELS[6]),
+        end("available_y", "available_said", LABELS[-1]),
         end("taken_y", "taken_said", LABELS[0]),
         middle,
     ]

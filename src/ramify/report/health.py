@@ -31,7 +31,7 @@ def headroom_section(cases: Sequence[Case]) -> Section:
 def headroom(cases: Sequence[Case]) -> Figure:
     """How many questions have how many right candidates."""
     rows = [row for case in cases for row in _headroom_rows(case)]
-    colours = {"never solved": SERIES[1], "sometimes": SERIES[6], "always solved": SERIES[2]}
+    colours = {"never solved": SERIES[1], "sometimes": SERIES[-1], "always solved": SERIES[2]}
     scale = {"domain": list(colours), "range": list(colours.values())}
 
     def spec(case: Case) -> dict[str, Any]:

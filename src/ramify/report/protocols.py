@@ -55,7 +55,8 @@ def frontier(result: Result) -> Figure:
     stages = [stage for stage in STAGES if any(np.any(row.cost.get(stage, 0.0)) for row in result.rows)]
     axes = ["total cost", *(stages if len(stages) > 1 and len(pairs) * (len(stages) + 1) <= VIEWS else [])]
     names = list(dict.fromkeys(row.name for row in result.rows))
-    colours, dashed = palette(names), sorted({row.name for row in result.rows if row.kind == "diagnostic"})
+    dashed = sorted({row.name for row in result.rows if row.kind == "diagnostic"})
+    colours = palette([name for name in names if name not in dashed]) | dict.fromkeys(dashed, SERIES[-1])
     rows = [row for pair in pairs for axis in axes for row in _points(result, pair, axis)]
     specs = {}
     for axis in axes:
@@ -191,7 +192,8 @@ def results_table(result: Result) -> Table:
     ]
     unit = next(row.unit for row in result.rows)
     note = f"In brackets: {text.band(rows[0]['utility'])}. Costs in {unit}. A diagnostic has seen the references."  # type: ignore[arg-type]
-    return Table("results", "Every protocol at every budget", columns, rows, note)
+    table = Table("results", "Every protocol at every budget", columns, rows, note)
+    return table.without_constant("task", "model")
 
 
 # --------------------------------------------------------------------------------------------------------- comparisons
@@ -251,7 +253,7 @@ def differences(comparisons: Sequence[Comparison]) -> Figure:
         {"field": "band", "title": "band"},
     ]
     order = [str(row["difference of"]) for row in rows]
-    spec = charts.dots(x, "difference of", order, tooltip=tooltip, colour=SERIES[0], step=34)
+    spec = charts.dots(x, "difference of", order, tooltip=tooltip, colour=SERIES[0], step=34, limit=380)
     at_zero = {name: part for name, part in x.items() if name != "field"} | {"datum": 0}
     zero = {"mark": {"type": "rule", "color": MUTED, "strokeDash": [3, 3]}, "encoding": {"x": at_zero}}
     spec["layer"] = [zero, *spec["layer"]]
@@ -290,4 +292,4 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         for each in comparisons
     ]
     note = f"In brackets: {text.band(comparisons[0].difference)}."
-    return Table("comparisons", "Declared comparisons", columns, rows, note)
+    return Table("comparisons", "Declared comparisons", columns, rows, note).without_constant("task")

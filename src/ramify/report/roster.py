@@ -183,7 +183,8 @@ def measure_table(measures: Sequence[Measure]) -> Table:
         }
         for each in measures
     ]
-    return Table("measures", "Metrics of the study", columns, rows)
+    table = Table("measures", "Metrics of the study", columns, rows)
+    return table.without_constant("task", "model", "group")
 
 
 def interface_section(result: Result) -> Section | None:

@@ -36,7 +36,7 @@ def scaling(cases: Sequence[Case]) -> Figure:
     """Utility against cost with intervals: a view for the total, one for each component, one for candidates."""
     rows = [row for case in cases for row in _scaling_rows(case)]
     names = list(dict.fromkeys(row["series"] for row in rows if row["series"] != CEILING))
-    colours = {**palette(names[: len(SERIES) - 1]), CEILING: SERIES[6]}
+    colours = {**palette(names[: len(SERIES) - 1]), CEILING: SERIES[-1]}
     dashed = [CEILING, *(f"{name} (reference-assisted)" for case in cases for name in case.assisted)]
     tooltip = [
         {"field": "series", "title": "rule"},

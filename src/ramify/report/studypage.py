@@ -24,6 +24,7 @@ from ramify.study.result import STAGES, Result, Row
 
 __all__ = ["finding", "page_of"]
 
+TASKS = 3  # tasks that the finding speaks of
 BANKS = 12  # banks whose profiles, rules and questions are drawn; tables have all
 
 
@@ -37,13 +38,13 @@ def page_of(
     """The page of a study's result. ``spell`` gives the text of tokens by bank, ``pictures`` are search trees."""
     named = _cases(result)
     cases = list(named.values())
-    drawn = [case for case in cases if case.bank.kind in ("iid", "heterogeneous") and case.top > 1][:BANKS] or cases[:1]
+    sampled = [case for case in cases if case.bank.kind in ("iid", "heterogeneous") and case.top > 1] or cases[:1]
     spelled = {named[bank].name: how for bank, how in (spell or {}).items() if bank in named}
     sections = [
         protocol_section(result),
         comparison_section(result.comparisons),
         roster_section(result, named),
-        *_bank_sections(drawn),
+        *_bank_sections(sampled),
         _pictures(pictures),
         interface_section(result),
         explorer_section(cases[:BANKS], spelled, room) if cases else None,
@@ -82,14 +83,20 @@ def _graded(result: Result, name: str) -> bool:
     return bool((~np.isnan(result.outcomes[name].values)).any())
 
 
-def _bank_sections(cases: list[Case]) -> list[Section | None]:
+def _bank_sections(sampled: list[Case]) -> list[Section | None]:
     """What is said of banks of candidates: nothing, where the study made none."""
-    if not cases:
+    if not sampled:
         return []
+    cases = sampled[:BANKS]
     selection = selection_section(cases)
     remarks: list[Part] = [remark for case in cases for remark in bank_remarks(case)]
+    if len(sampled) > BANKS:
+        few = (
+            f"Figures and questions below are of the first {BANKS} of {len(sampled)} banks; the table of rates has all."
+        )
+        remarks.insert(0, Remark(few))
     profile = profile_section(cases)
-    profile = Section(profile.name, profile.title, profile.lead, (*remarks, *profile.parts, rates(cases)), wide=True)
+    profile = Section(profile.name, profile.title, profile.lead, (*remarks, *profile.parts, rates(sampled)), wide=True)
     found: list[Section | None] = [profile, selection, stopping_section(cases), verifier_section(cases)]
     return [*found, groups_section(cases), headroom_section(cases)]
 
@@ -108,7 +115,9 @@ def finding(result: Result) -> str:
     if not deployable:
         return "The study has no deployable row."
     tasks = dict.fromkeys(row.task for row in deployable)
-    said = [_of_task(task, [row for row in deployable if row.task == task]) for task in tasks]
+    said = [_of_task(task, [row for row in deployable if row.task == task]) for task in list(tasks)[:TASKS]]
+    if len(tasks) > TASKS:
+        said.append(f"{len(tasks) - TASKS} more tasks are in the table.")
     clear = [each for each in result.comparisons if each.difference.low > 0 or each.difference.high < 0]
     if result.comparisons:
         what = text.count(len(result.comparisons), "declared comparison")
@@ -217,7 +226,7 @@ def _ledger(result: Result) -> Table:
     )
     unit = next((row.unit for row in result.rows), "")
     note = f"In {unit}, over all questions. Surplus is what run-ahead drew and threw away. A dash is no charge."
-    return Table("ledger", "Cost ledger", columns, rows, note)
+    return Table("ledger", "Cost ledger", columns, rows, note).without_constant("task", "model")
 
 
 def _charged(row: Row, what: str, stages: Sequence[str]) -> dict[str, Any]:

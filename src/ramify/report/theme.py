@@ -12,9 +12,10 @@ __all__ = ["CONFIG", "DARK", "GRID", "INK", "LABELS", "LIGHT", "MUTED", "PAPER",
 
 INK, MUTED, GRID, PAPER = "#1a1d21", "#5c636b", "#e3e6e9", "#ffffff"
 
-# Lines and marks; then the same hues, dark enough to be read as text (contrast of at least 4.5 on white).
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7280")
-LABELS = ("#00629a", "#a94a00", "#00704f", "#934069", "#7d5600", "#1d6a96", "#4b525c")
+# Lines and marks: Okabe and Ito's six, two dark ones for rosters, and grey for what is no rule. Then the same hues,
+# dark enough to be read as text (contrast of at least 4.5 on white).
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#44337a", "#6b7280")
+LABELS = ("#00629a", "#a94a00", "#00704f", "#934069", "#7d5600", "#1d6a96", "#7a1c4b", "#3b2b6e", "#4b525c")
 
 # name of the CSS variable -> colour. Every colour that a specification may use is here, in both themes.
 LIGHT = {
@@ -34,7 +35,7 @@ DARK = {
         f"{kind}{i}": colour
         for kind in "sl"
         for i, colour in enumerate(
-            ("#4aa8e0", "#ff8f52", "#34c79c", "#e69fc6", "#f0b840", "#92d2f6", "#aab2bd"),
+            ("#4aa8e0", "#ff8f52", "#34c79c", "#e69fc6", "#f0b840", "#92d2f6", "#e0708f", "#a99bf5", "#aab2bd"),
         )
     },
 }

@@ -80,6 +80,9 @@ class Figure:
     hidden: tuple[str, ...] = ()  # columns that only place marks, and are no data
 
     def __post_init__(self) -> None:
+        require(
+            self.name == text.slug(self.name), "Figure.name", self.name, f"use {text.slug(self.name)!r}: it names files"
+        )
         require(self.alt.strip(), f"Figure({self.name!r}).alt", self.alt, "say in words what the figure shows")
         require("data" not in self.spec, f"Figure({self.name!r}).spec", "data", "hand the rows in as rows")
         require(not self.views or self.view, f"Figure({self.name!r}).view", "", "name what the first view shows")
@@ -165,6 +168,11 @@ class Table:
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[str, Any]]
     note: str = ""
+
+    def without_constant(self, *keys: str) -> Table:
+        """The table without those of these columns that say the same in every row."""
+        dull = {key for key in keys if len({row.get(key) for row in self.rows}) == 1}
+        return dataclasses.replace(self, columns=tuple(each for each in self.columns if each.key not in dull))
 
     def cells(self) -> list[list[tuple[str, str]]]:
         """(value, interval) of each cell as people read them; the interval is empty where there is none."""
@@ -269,6 +277,12 @@ class Page:
     tiles: tuple[tuple[str, str, str], ...]  # (number, what it is, what belongs to it)
     sections: tuple[Section, ...]
     made: str = ""  # by what, from what
+
+    def __post_init__(self) -> None:
+        for kind in (Figure, Table, Picture):
+            names = [part.name for each in self.sections for part in each.parts if isinstance(part, kind)]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            require(not twice, f"names of {kind.__name__.lower()}s", twice, "give each a name of its own")
 
     def figures(self) -> dict[str, Figure]:
         """Every figure by its name."""

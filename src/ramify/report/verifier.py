@@ -98,7 +98,7 @@ def _bin_rows(view: str, found: Reliability) -> list[dict[str, Any]]:
 def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
     """Choosing by a score among k: how right the chosen is, and how often a wrong one is accepted."""
     rows, specs = [], {}
-    colours = {"right": SERIES[0], "false positive": SERIES[1], "false positive in reach": SERIES[6]}
+    colours = {"right": SERIES[0], "false positive": SERIES[1], "false positive in reach": SERIES[-1]}
     y = {"field": "share", **charts.share_axis("share of questions")}
     tooltip = [
         {"field": "what", "title": "the chosen is"},

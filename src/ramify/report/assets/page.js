@@ -98,6 +98,7 @@
     });
     views[name] = view;
     await view.runAsync();
+    place.querySelector("svg").setAttribute("aria-hidden", "true");  // the place has the words, the data table the numbers
     // Labels at the ends of lines and axis labels take room beside the plot: give the plot what is left.
     for (let turn = 0; turn < 2; turn += 1) {
       const over = Number(place.querySelector("svg").getAttribute("width")) - room;
@@ -199,7 +200,7 @@
     const status = make("select", {}, ...[["", "all"], ["never", "never solved"], ["sometimes", "sometimes solved"], ["always", "always solved"], ["missed", "available, not taken"], ["invalid", "with invalid candidates"]].map(([value, said]) => make("option", { value }, said)));
     const group = make("select"), bank = make("select", {}, ...Object.keys(banks).map((name) => make("option", {}, name)));
     const many = make("span", { class: "many", role: "status" });
-    const head = make("thead"), body = make("tbody"), more = make("button", { type: "button", class: "more" }, "Show 50 more");
+    const head = make("thead"), body = make("tbody"), more = make("button", { type: "button", class: "more" }, "Show more");
     const label = (said, control) => make("label", {}, said, control);
     const groupLabel = label("Group", group), bankLabel = label("Bank", bank);
     const take = make("button", { type: "button" }, "CSV");
