@@ -6,13 +6,16 @@ trace grows in arrays: a response of 6,000 tokens with 20 alternatives each is a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
 
 __all__ = ["Malformed", "Reply", "Trace", "decoder"]
+
+
+GROUP = 64  # tokens of a stream that are put into the arrays together
 
 
 class Malformed(Exception):
@@ -113,7 +116,8 @@ class Trace:
         self.usage = Usage()
         self.given: list[int] = []  # token ids, where a server lists them
         self.pieces = 0  # that carried words
-        self.length = 0  # tokens with log-probabilities
+        self._length = 0  # tokens with log-probabilities, in the arrays
+        self._heard: list[Any] = []  # and those that are not yet
         self.marks = list[tuple[int, int, int]]()  # (length, words, reasoning) after each piece: where to cut
         self._ids = np.empty(0, dtype=np.int64)
         self._logprob = np.empty(0)
@@ -153,22 +157,35 @@ class Trace:
 
     def _take(self, logprobs: Logprobs[Any]) -> None:
         if logprobs.content:
-            rows: Sequence[Any] = logprobs.content
-            if self.top and min(len(row.top_logprobs) for row in rows) < self.top:
-                raise Malformed(_fewer(min(len(row.top_logprobs) for row in rows), self.top))
-            ids, own = [row.id for row in rows], [row.logprob for row in rows]
-            top = [row.top_logprobs for row in rows] if self.top else []
-            self._append(ids, own, [[x.id for x in row] for row in top], [[x.logprob for x in row] for row in top])
+            self._heard += logprobs.content
+            if len(self._heard) >= GROUP:
+                self._settle()
         elif logprobs.token_logprobs:
             own = [np.nan if each is None else each for each in logprobs.token_logprobs]
             ids = [_number(token) for token in logprobs.tokens or [""] * len(own)]
             listed = [row or {} for row in logprobs.top_logprobs or []] if self.top else []
             if self.top and (len(listed) != len(own) or min(map(len, listed)) < self.top):
                 raise Malformed(_fewer(min(map(len, listed), default=0), self.top))
-            self._append(ids, own, [[*map(_number, row)] for row in listed], [[*row.values()] for row in listed])
+            named = (_number(token) for row in listed for token in row)
+            self._append(ids, own, list(map(len, listed)), named, (x for row in listed for x in row.values()))
 
-    def _append(self, ids: list[int], own: list[float], top_ids: list[list[int]], top: list[list[float]]) -> None:
-        start, end = self.length, self.length + len(ids)
+    def _settle(self) -> None:
+        """Put the entries that have come into the arrays: a group at a time, because a row at a time costs more."""
+        rows, self._heard = self._heard, []
+        if not rows:
+            return
+        top = [row.top_logprobs for row in rows] if self.top else []
+        widths = list(map(len, top))
+        if self.top and min(widths) < self.top:
+            raise Malformed(_fewer(min(widths), self.top))
+        ids, own = [row.id for row in rows], [row.logprob for row in rows]
+        self._append(ids, own, widths, (x.id for row in top for x in row), (x.logprob for row in top for x in row))
+
+    def _append(
+        self, ids: list[int], own: list[float], widths: list[int], top_ids: Iterable[int], top: Iterable[float]
+    ) -> None:
+        """Take tokens with their alternatives, which are flat: so many of each token, one token after the other."""
+        start, end = self._length, self._length + len(ids)
         if end > len(self._ids):
             room = max(2 * len(self._ids), end, 64)
             for name in ("_ids", "_logprob", "_top_ids", "_top_logprobs"):
@@ -178,23 +195,30 @@ class Trace:
                 setattr(self, name, new)
         self._ids[start:end], self._logprob[start:end] = ids, own
         if self.top:
-            self._top_ids[start:end], self._top_logprobs[start:end] = self._ordered(top_ids, top)
-        self.length = end
+            flat = np.fromiter(top_ids, np.int32, sum(widths)), np.fromiter(top, np.float32, sum(widths))
+            self._top_ids[start:end], self._top_logprobs[start:end] = self._ordered(widths, *flat)
+        self._length = end
 
-    def _ordered(self, ids: list[list[int]], logprobs: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
+    def _ordered(self, widths: list[int], ids: np.ndarray, logprobs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``[t, K]`` alternatives, likeliest first. Some servers put the chosen token first, or add it to the K."""
-        k, width = self.top, max(map(len, ids))
-        if width == k == min(map(len, ids)):
-            named, values = np.array(ids, dtype=np.int32), np.array(logprobs, dtype=np.float32)
-            if (values[:, 1:] <= values[:, :-1]).all():
-                return named, values
-        named, values = np.full((len(ids), width), -1, dtype=np.int32), np.full((len(ids), width), -np.inf, np.float32)
-        for i, (a, b) in enumerate(zip(ids, logprobs, strict=True)):
-            named[i, : len(a)], values[i, : len(b)] = a, b
+        k, width = self.top, max(widths)
+        if width == min(widths):
+            named, values = ids.reshape(-1, width), logprobs.reshape(-1, width)
+        else:
+            held = np.arange(width) < np.array(widths)[:, None]
+            named, values = np.full(held.shape, -1, dtype=np.int32), np.full(held.shape, -np.inf, dtype=np.float32)
+            named[held], values[held] = ids, logprobs
+        if width == k and (values[:, 1:] <= values[:, :-1]).all():
+            return named, values
         order = np.argsort(-values, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(named, order, axis=1), np.take_along_axis(values, order, axis=1)
 
     # ------------------------------------------------------------------------------------------------------ what it was
+
+    @property
+    def length(self) -> int:
+        """Tokens with log-probabilities."""
+        return self._length + len(self._heard)
 
     @property
     def counted(self) -> str:
@@ -214,6 +238,7 @@ class Trace:
     def ids(self) -> np.ndarray:
         """[t] token ids, -1 where the server does not say."""
         if self.length:
+            self._settle()
             ids = self._ids[: self.length]
             same = len(self.given) == self.length and (ids < 0).all()
             return np.array(self.given, dtype=np.int64) if same else ids
@@ -222,14 +247,17 @@ class Trace:
     @property
     def logprob(self) -> np.ndarray:
         """[t] log p of each token, NaN where the server does not say."""
+        self._settle()
         return self._logprob[: self.length] if self.length else np.full(self.count, np.nan)
 
     @property
     def top_ids(self) -> np.ndarray:
+        self._settle()
         return self._top_ids[: self.length]
 
     @property
     def top_logprobs(self) -> np.ndarray:
+        self._settle()
         return self._top_logprobs[: self.length]
 
     @property

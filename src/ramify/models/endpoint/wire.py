@@ -23,6 +23,7 @@ import msgspec
 from ramify.errors import EndpointError, RamifyError
 from ramify.models.endpoint.flow import Aimd, retry_after
 from ramify.models.endpoint.job import Job
+from ramify.models.endpoint.line import line
 from ramify.models.endpoint.replies import Malformed, decoder
 from ramify.models.endpoint.secret import fetch, scrub
 from ramify.types import Key, Leaf, Request
@@ -252,8 +253,8 @@ class Exchange:
         path = "/chat/completions" if self.endpoint.route == "chat" else "/completions"
         async with (
             asyncio.timeout(self.endpoint.timeouts.whole),
-            self._line(self.servers[job.url]) as line,
-            line.stream("POST", job.url + path, content=job.body) as response,
+            self._line(self.servers[job.url]) as client,
+            client.stream("POST", job.url + path, content=job.body) as response,
         ):
             if response.status_code != 200:
                 await self._refuse(response)
@@ -270,10 +271,10 @@ class Exchange:
         rest = b""
         async for chunk in job.bounded(response.aiter_bytes()):
             *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if not line.startswith(b"data:") or line.strip() == b"data: [DONE]":
+            for event in lines:
+                if not event.startswith(b"data:") or event.strip() == b"data: [DONE]":
                     continue
-                job.trace.hear(self._decoder.decode(line[5:]))
+                job.trace.hear(self._decoder.decode(event[5:]))
                 if ended := job.halted():
                     return ended
         if not job.trace.finish:
@@ -308,22 +309,18 @@ class Exchange:
 
         One pool for all would look at every connection for every request: at 256 of them that is most of the work.
         """
-        line = server.lines.pop() if server.lines else self._connected()
+        client = server.lines.pop() if server.lines else self._connected()
         try:
-            yield line
+            yield client
         finally:
-            server.lines.append(line)
+            server.lines.append(client)
 
     def _connected(self) -> httpx2.AsyncClient:
-        self._trusted = self._trusted or httpx2.create_ssl_context()  # once: it reads the system's certificates
+        if self._trusted is None:  # once: it reads the system's certificates, which plain HTTP does not need
+            self._trusted = httpx2.create_ssl_context(any(url.startswith("https:") for url in self.servers))
         times = self.endpoint.timeouts
-        return httpx2.AsyncClient(
-            headers=headers(self._secret),
-            timeout=httpx2.Timeout(times.silence, connect=times.connect, pool=None),
-            limits=httpx2.Limits(max_connections=1, max_keepalive_connections=1),
-            verify=self._trusted,
-            trust_env=False,  # a proxy would see the key
-        )
+        timeout = httpx2.Timeout(times.silence, connect=times.connect, pool=None)
+        return line(headers(self._secret), timeout, self._trusted)
 
     async def close(self) -> None:
         """Cancel everything and close every connection."""
@@ -332,5 +329,5 @@ class Exchange:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         for server in self.servers.values():
-            for line in server.lines:
-                await line.aclose()
+            for client in server.lines:
+                await client.aclose()
