@@ -61,10 +61,12 @@ class Faulty:
         retry_after: str = "0.05",
         always: bool = False,  # whether later attempts fail as the first one did
         key: str = "",
+        hangs_up: bool = False,  # on the second request of a connection, unanswered, as after an idle time
         forgets: str = "",  # "seeds": draws something else every time; "one": always the same; "logprobs": gives none
     ) -> None:
         self.faults, self.kinds, self.capacity, self.pace, self.slow = faults, tuple(kinds), capacity, pace, slow
         self.retry_after, self.always, self.key, self.forgets = retry_after, always, key, forgets
+        self.hangs_up = hangs_up
         self.seen: Counter[int] = Counter()  # requests by seed
         self.answered: Counter[int] = Counter()  # complete answers by seed
         self.injected: Counter[str] = Counter()
@@ -109,11 +111,15 @@ class Faulty:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        heard = 0
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
                 said = {k.lower(): v for k, _, v in (line.partition(": ") for line in head[1:])}
                 body = await reader.readexactly(int(said.get("content-length", 0)))
+                heard += 1
+                if self.hangs_up and heard == 2:
+                    break
                 if not await self._reply(writer, head[0].split()[1], said, json.loads(body or b"{}")):
                     break
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

@@ -138,6 +138,13 @@ def test_connections_are_used_again() -> None:
         assert server.connections <= 4
 
 
+def test_a_connection_that_died_while_nobody_used_it_is_no_attempt() -> None:
+    with Faulty(hangs_up=True) as server:
+        leaves = list(endpoint(server, concurrency=Aimd(1, 1))(requests(5)))
+    assert [leaf.served.attempt for leaf in leaves if leaf.served] == [1] * 5
+    assert server.connections == 5
+
+
 def flood(n: int) -> None:
     """10 % faults at 256 in flight: every key once, right, drawn once; and no more held than is under way."""
     held, found, tokens = 0, set(), 0

@@ -251,11 +251,7 @@ class Exchange:
         """One attempt: how the response ended."""
         job.begin(sum(server.under_way for server in self.servers.values()) - 1)
         path = "/chat/completions" if self.endpoint.route == "chat" else "/completions"
-        async with (
-            asyncio.timeout(self.endpoint.timeouts.whole),
-            self._line(self.servers[job.url]) as client,
-            client.stream("POST", job.url + path, content=job.body) as response,
-        ):
+        async with asyncio.timeout(self.endpoint.timeouts.whole), self._reply(job, job.url + path) as response:
             if response.status_code != 200:
                 await self._refuse(response)
             if "event-stream" in response.headers.get("content-type", ""):
@@ -304,16 +300,32 @@ class Exchange:
         return f"check the key at {self.endpoint.key}" if self.endpoint.key else "name a key: Endpoint(key='env:NAME')"
 
     @asynccontextmanager
-    async def _line(self, server: Turns) -> AsyncIterator[httpx2.AsyncClient]:
-        """A client with one connection, kept open for the next request.
+    async def _reply(self, job: Job, url: str) -> AsyncIterator[httpx2.Response]:
+        """The response to a request, on a connection that is kept open for the next one.
 
-        One pool for all would look at every connection for every request: at 256 of them that is most of the work.
+        A client has one connection. One pool for all would look at every connection for every request: at 256 of them
+        that is most of the work.
         """
-        client = server.lines.pop() if server.lines else self._connected()
+        lines = self.servers[job.url].lines
+        kept = bool(lines)
+        client = lines.pop() if kept else self._connected()
         try:
-            yield client
+            response = await self._sent(client, client.build_request("POST", url, content=job.body), kept)
+            try:
+                yield response
+            finally:
+                await response.aclose()
         finally:
-            server.lines.append(client)
+            lines.append(client)
+
+    async def _sent(self, client: httpx2.AsyncClient, request: httpx2.Request, kept: bool) -> httpx2.Response:
+        """Send it. Servers close idle connections when they like: one that dies unheard is opened anew, no attempt."""
+        try:
+            return await client.send(request, stream=True)
+        except httpx2.TransportError as error:
+            if not kept or "Timeout" in str(error):
+                raise
+        return await client.send(request, stream=True)
 
     def _connected(self) -> httpx2.AsyncClient:
         if self._trusted is None:  # once: it reads the system's certificates, which plain HTTP does not need
