@@ -187,7 +187,22 @@ from ramify.metrics import (
     TrueSkill,
     TwoParameter,
 )
-from ramify.models import HF, FinishedHead, Heads, OutcomeHead, Pocket, ProcessHead, Tabular, ValueHead, decode_with
+from ramify.models import (
+    HF,
+    Aimd,
+    Endpoint,
+    FinishedHead,
+    Heads,
+    Interface,
+    OutcomeHead,
+    Pocket,
+    ProcessHead,
+    Retry,
+    Tabular,
+    Timeouts,
+    ValueHead,
+    decode_with,
+)
 from ramify.run import Interact, Search
 from ramify.search import (
     ABMCTS,
@@ -749,6 +764,13 @@ SEARCHES = (Search(Beam()), Search(UCT(), Exponentiated(), Sound(), cap=90, rule
 INTERVALS = (Percentile(), BCa(0.9), Studentised())
 PRIORS = (BetaPrior(), BetaPrior(0.5, 0.5))
 VERIFIERS = (CompassVerifier("contextual", model="m"), Pointwise(GENERAL, cap=64), GENERAL, Pairwise(both=False, cap=9))
+SERVERS = (
+    Endpoint("m", "http://127.0.0.1:8000/v1", "vllm", Chain(Temperature(0.6), TopP(0.95)), key="env:KEY"),
+    Interface("math", "Think.", "{question}\n", "high", (("enable_thinking", True),)),
+    Aimd(2, 8, 1, 0.7),
+    Retry(attempts=2),
+    Timeouts(silence=9.0),
+)
 JOINED = (Joined(Countdown(3), Arithmetic(2, "high")),)
 METHODS: tuple[object, ...] = (
     *OPERATORS,
@@ -776,4 +798,5 @@ METHODS: tuple[object, ...] = (
     *SEARCHES,
     *VERIFIERS,
     *JOINED,
+    *SERVERS,
 )
