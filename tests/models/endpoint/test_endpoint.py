@@ -59,6 +59,8 @@ def test_it_is_a_value(endpoint: Endpoint) -> None:
         ({"route": "responses"}, "Endpoint.route"),
         ({"extra": (("temperature", 2.0),)}, "Endpoint.extra"),
         ({"extra": (("seed", 2),)}, "Endpoint.extra"),
+        ({"route": "completions", "interface": Interface(effort="high")}, "need route='chat'"),
+        ({"route": "completions", "interface": Interface(system="Think.")}, "Interface.raw"),
         ({"decoder": Chain(TopP(0.9), Temperature(0.5)), "server": "vllm"}, "cannot express"),
     ],
 )

@@ -296,6 +296,12 @@ def test_an_error_of_the_callers_stop_arrives() -> None:
     assert not threads()
 
 
+def test_one_key_twice_is_answered_twice() -> None:
+    with Faulty() as server:
+        one, other = endpoint(server)([*requests(1), *requests(1)])
+    assert one.tokens.tolist() == other.tokens.tolist()
+
+
 def test_no_room_asks_nobody() -> None:
     [leaf] = Endpoint("m", "http://127.0.0.1:9/v1")([Request(Key("r", "q", 0), Words("x", 7), 0)])
     assert (leaf.ended, len(leaf.tokens)) == ("length", 0)

@@ -80,6 +80,11 @@ class Endpoint:
             raise InvalidValue("Endpoint.key: say where the key is, env:NAME or keyring:SERVICE/USER, not what it is")
         object.__setattr__(self, "urls", _weighted(self.urls))
         served(self.decoder, self.dialect)
+        if self.route == "completions":  # nothing that was asked for is left out in silence
+            kept = not (self.interface.effort or self.interface.switches)
+            require(kept, "Endpoint.interface", self.interface, "efforts and switches need route='chat'")
+            kept = not self.interface.system or "{system}" in self.interface.raw
+            require(kept, "Interface.raw", self.interface.raw, "hold {system} too, or leave the system text out")
         taken = [name for name, _ in self.extra if name in _fixed(self)]
         require(not taken, "Endpoint.extra", taken, "set these by the fields they come from")
 

@@ -26,7 +26,7 @@ from ramify.models.endpoint.job import Job
 from ramify.models.endpoint.line import line
 from ramify.models.endpoint.replies import Malformed, decoder
 from ramify.models.endpoint.secret import fetch, scrub
-from ramify.types import Key, Leaf, Request
+from ramify.types import Leaf, Request
 
 if TYPE_CHECKING:
     import ssl
@@ -59,19 +59,21 @@ def sample(endpoint: Endpoint, requests: Iterable[Request]) -> Iterator[Leaf]:
 
 
 def _served(wire: Wire, requests: Iterable[Request]) -> Iterator[Leaf]:
-    waiting, under_way = iter(requests), dict[Key, Job]()
+    waiting, under_way = iter(requests), set[Job]()
     while True:
         while len(under_way) < wire.room and (request := next(waiting, None)) is not None:
-            under_way[request.key] = wire.submit(request)
+            under_way.add(wire.submit(request))
         if not under_way:
             return
-        leaf = None
-        while leaf is None:
-            for key in getattr(requests, "cancelled", None) or ():
-                if key in under_way:
-                    wire.cancel(under_way[key])
-            leaf = wire.next_leaf(TICK)
-        del under_way[leaf.key]
+        found = None
+        while found is None:
+            unwanted = getattr(requests, "cancelled", None) or ()
+            for job in under_way if unwanted else ():
+                if job.request.key in unwanted:
+                    wire.cancel(job)
+            found = wire.next_leaf(TICK)
+        job, leaf = found
+        under_way.remove(job)
         yield leaf
 
 
@@ -88,7 +90,7 @@ class Wire:
         assert not isinstance(endpoint.urls, str)
         self._secret = fetch(endpoint.key)
         self._exchange = Exchange(endpoint, self._secret)
-        self._outcomes: SimpleQueue[Leaf | BaseException] = SimpleQueue()
+        self._outcomes: SimpleQueue[tuple[Job, Leaf | BaseException]] = SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._run, name="ramify-wire", daemon=True)
         self._thread.start()
@@ -119,9 +121,9 @@ class Wire:
     def _finished(self, job: Job, task: asyncio.Task[Leaf]) -> None:
         if task.cancelled():
             if job.cancelled:  # before it had begun
-                self._outcomes.put(job.leaf("stop:cancelled"))
+                self._outcomes.put((job, job.leaf("stop:cancelled")))
             return
-        self._outcomes.put(task.exception() or task.result())
+        self._outcomes.put((job, task.exception() or task.result()))
 
     def cancel(self, job: Job) -> None:
         """Give a request up: it is answered with a leaf of what it had."""
@@ -129,15 +131,19 @@ class Wire:
             job.cancelled = True
             self._loop.call_soon_threadsafe(lambda: job.task and job.task.cancel())
 
-    def next_leaf(self, seconds: float) -> Leaf | None:
-        """The next leaf, or None if none comes for a while. An error inside is raised here."""
+    def next_leaf(self, seconds: float) -> tuple[Job, Leaf] | None:
+        """The next leaf and its request, or None if none comes for a while. An error inside is raised here."""
         try:
-            found = self._outcomes.get(timeout=seconds)
+            job, found = self._outcomes.get(timeout=seconds)
         except Empty:
+            if not self._thread.is_alive():
+                raise EndpointError(
+                    "the thread of the client has ended: ask again, a rerun goes on from here"
+                ) from None
             return None
         if isinstance(found, BaseException):
             raise found
-        return found
+        return job, found
 
     def close(self) -> None:
         if not self._loop.is_closed():
