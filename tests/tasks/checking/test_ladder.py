@@ -27,7 +27,7 @@ pytest.importorskip("mpmath")
 @pytest.fixture(scope="module")
 def ladder() -> Ladder:
     pytest.importorskip("math_verify")
-    return Ladder(seconds=2.0)
+    return Ladder(seconds=5.0)
 
 
 def cases() -> list[dict[str, object]]:
@@ -44,7 +44,7 @@ def test_every_pair_with_an_expected_value_is_right_both_ways(ladder: Ladder) ->
         times.append(time.perf_counter() - start)
         wrong += [case] if case["expected"] is not None and verdict.equal is not case["expected"] else []
     assert wrong == []
-    assert max(times) < 60  # none hangs: the limit is two seconds, and a process may have to start on a busy machine
+    assert max(times) < 60  # none hangs: the limit is five seconds, and a process may have to start on a busy machine
     assert statistics.median(times) < 5  # a sanity check: benchmarks/checking.py measures it
 
 
@@ -173,7 +173,7 @@ for text in ("1+1", "x", "__import__('os')", "1_0", "１"):
 
 def test_a_process_that_is_late_is_killed_and_the_next_pair_is_answered() -> None:
     pytest.importorskip("math_verify")
-    pool = Pool(seconds=1.0, workers=2)
+    pool = Pool(seconds=4.0, workers=2)
     try:
         hang = r"\sum_{k=1}^{10^{8}} \frac{1}{k^3+\sin k}"
         assert pool([("1", "1")] * 3 + [("1", hang), ("2", "1")]) == ["equal"] * 3 + ["timeout", "different"]

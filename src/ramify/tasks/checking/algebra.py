@@ -86,14 +86,14 @@ class Algebra:
             elif atom.isdigit():
                 self.limits.power(int(atom), abs(whole))
                 c, exponent = c * Fraction(int(atom)) ** whole, exponent - whole
-            elif atom in self.behind and whole >= 1:
+            elif atom in self.behind and (whole >= 1 or (whole < 0 and len(self.behind[atom]) == 1)):
                 expand.append((atom, whole))
                 exponent -= whole
             if exponent:
                 kept.append((atom, exponent))
         found: Sum = {tuple(sorted(kept)): c} if c else {}
         for atom, whole in expand:
-            found = self.multiply(found, self.whole_power(self.behind[atom], whole))
+            found = self.multiply(found, self.power(self.behind[atom], Fraction(whole)))
         return found
 
     def sized(self, values: Iterable[Fraction]) -> None:
@@ -133,7 +133,7 @@ class Algebra:
                 raise ZeroDivisionError
             return {}
         if r.denominator == 1:
-            return self.inverse(self.whole_power(x, -int(r)))
+            return self.whole_power(self.inverse(x), -int(r))
         if len(x) == 1:
             return self.root_of_term(x, r)
         if r == HALF and (found := self.denested(x)) is not None:
@@ -228,18 +228,25 @@ class Algebra:
         if len(x) == 1:
             [(term, c)] = x.items()
             return self.reduced({atom: -e for atom, e in term}, 1 / c)
-        above = constant(1)
-        for atom in sorted({a for term in x for a, e in term if _conjugable(a, e)}, reverse=True):
-            other = {term: (-c if any(a == atom for a, _ in term) else c) for term, c in x.items()}
-            if any(a == atom and not _conjugable(a, e) for term in x for a, e in term):
-                continue
-            x, above = self.multiply(x, other), self.multiply(above, other)
-            if len(x) == 1:
-                return self.multiply(above, self.inverse(x))
+        atoms = {pair for term in x for pair in term}
+        if all(_conjugable(*pair) for pair in atoms):
+            return self.conjugated(x, sorted(atom for atom, _ in atoms))
         content, primitive = primitive_part(x)
+        if show(primitive).startswith("-"):
+            content, primitive = -content, self.scale(primitive, Fraction(-1))
         name = f"({show(primitive)})"
         self.behind[name], self.sure = primitive, False
-        return self.multiply(self.scale(above, 1 / content), {((name, Fraction(-1)),): Fraction(1)})
+        return {((name, Fraction(-1)),): 1 / content}
+
+    def conjugated(self, x: Sum, roots: list[str]) -> Sum:
+        """1 / x of a number in square roots and i, made rational one root after the other."""
+        above = constant(1)
+        for atom in reversed(roots):
+            other = {term: (-c if any(a == atom for a, _ in term) else c) for term, c in x.items()}
+            x, above = self.multiply(x, other), self.multiply(above, other)
+            if len(x) == 1:
+                break
+        return self.multiply(above, self.inverse(x))
 
     def quotient(self, x: Sum, y: Sum) -> Sum | None:
         """x / y where that is again a sum without denominators: exact division of polynomials."""
@@ -308,9 +315,8 @@ def _shown(term: Monomial) -> str:
         else:
             exponent = str(e) if e.denominator == 1 and e > 0 else f"({e})"
             name, caret, inner = atom.partition("^")
-            # 2^n squared is 2^(2*n): the reader splits it again.
-            powered = caret and not atom.startswith("(")
-            parts.append(f"{name}^({e}*{inner})" if powered else f"{atom}^{exponent}")
+            # 2^n squared is 2^(2*n): the reader splits it again. A caret inside brackets is another matter.
+            parts.append(f"{name}^({e}*{inner})" if caret and "(" not in name else f"{atom}^{exponent}")
     roots = [f"sqrt({under})"] if under > 1 else []
     return "*".join(roots + parts)
 

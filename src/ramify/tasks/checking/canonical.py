@@ -106,6 +106,8 @@ def _symbol(letter: str) -> Tree:
 def _expression(text: str, limits: Limits) -> Canonical:
     tree = read(text, limits)
     found = normal(tree, limits)
+    if len(found.form) > limits.length:
+        raise Unreadable("a form that is longer than what is read")
     shape = "integer" if _INTEGER.fullmatch(found.form) else found.shape
     shape = "letter" if len(found.form) == 1 and found.form.isalpha() else shape
     return Canonical(found.form, shape, found.sure, tree, found.symbols)

@@ -55,6 +55,8 @@ def main() -> None:
         gold, found = parsed(reference), parsed(answer)
         return bool(checker.verify(gold, found, timeout_seconds=None)) if gold and found else None
 
+    for text in ("1", r"\frac{x}{2}", r"\int_0^1 x dx"):
+        verdict(text, text)  # what the libraries load on first use is not on the clock of the first pair
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         try:
