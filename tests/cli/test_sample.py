@@ -98,7 +98,7 @@ def test_a_search_submits_keeps_its_leaves_and_counts_what_it_gave_up(run: Run) 
         (["sample", "runs/a", "--budget", "-5"], "Ledger.limit"),
         (["search", "--step", "wait"], "has to be one"),
         (["search", "--controller", "Plurality()"], "ramify methods --kind controller"),
-        (["search", "--rule", "BestOfN('reward')"], "a search offers score, visits, multiplicity"),
+        (["search", "--rule", "BestOfN('reward')"], "this search offers score, visits, multiplicity"),
     ],
 )
 def test_bad_input_fails_before_any_work(run: Run, arguments: list[str], message: str) -> None:
