@@ -307,3 +307,11 @@ def test_a_search_of_steps_on_a_pocket_model() -> None:
         assert ledger.spent.signal > 0
         kept = [row for row in range(1, len(tree)) if tree.columns.state[row] != PRUNED]
         assert Sound()([tree.prefix(row, question) for row in kept]).all()
+
+
+def test_what_was_returned_is_found_in_its_tree() -> None:
+    for rule in (BestOfN("score"), SoftBestOfN("score", 2.0)):
+        found = run(Beam(n=6, m=2, refill=True), rule=rule)
+        for tree, row, answer in zip(found.trees, found.returned, found.answers, strict=True):
+            assert MODEL.text(tree.tokens(row)) == answer
+    assert run(Beam(n=4, m=2), limit=1, fallback="nothing").returned == (-1, -1, -1)

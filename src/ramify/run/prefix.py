@@ -98,6 +98,12 @@ class Searched:
         """[Q] prefixes that the controller gave up by score: unsound. ``tree.cut_mass`` says how much they weighed."""
         return tuple(len(tree.rows(CUT)) for tree in self.trees)
 
+    @property
+    def returned(self) -> tuple[int, ...]:
+        """[Q] the row of the leaf that was submitted, in its tree; -1 where none was."""
+        winners = [int(choice.winner) for choice in self.choice]
+        return tuple(tree.rows(LEAF)[w] if w >= 0 else -1 for tree, w in zip(self.trees, winners, strict=True))
+
 
 def run_search(
     protocol: Search,

@@ -20,6 +20,7 @@ from ramify.search.level import DVTS, Beam, Breadth, Rebase
 from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
 from ramify.search.particle import Particles
+from ramify.search.picture import svg_picture, text_picture
 from ramify.search.rap import RAP
 from ramify.search.reject import Restarts, SpeculativeRejection
 from ramify.search.stochastic import StochasticBeam
@@ -72,4 +73,6 @@ __all__ = [
     "Twisted",
     "Unit",
     "ValueModel",
+    "svg_picture",
+    "text_picture",
 ]
