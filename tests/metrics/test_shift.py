@@ -47,6 +47,7 @@ def test_exact_laws_give_the_numbers_of_fractions(one: list[int], two: list[int]
         assert found.given_up.value == pytest.approx(float(expected), abs=1e-12)
     assert found.entropy[0] == pytest.approx(float(entropy([float(each) for each in q.values()])))
     assert found.floor == 0
+    assert math.isnan(found.p)
     assert found.rare == 0
     assert found.unseen.value == 0
 
@@ -89,17 +90,19 @@ def test_the_interval_of_what_moved_holds_at_any_number_of_outcomes(sampled: boo
     q = rng.dirichlet(np.full(60, 0.5))
     p = q if same else np.where(np.arange(60) < 30, q, 0) / q[:30].sum()
     truth = float(np.abs(p - q).sum() / 2)
-    inside, values, floors, lows = [], [], [], []
+    inside, values, floors, lows, alarms = [], [], [], [], []
     for _ in range(200):
         before = Law.drawn(rng.choice(60, 150, p=q).tolist()) if sampled else Law.exact(dict(enumerate(q.tolist())))
-        found = proposal_shift(before, Law.drawn(rng.choice(60, 100, p=p).tolist()), floors=20)
+        found = proposal_shift(before, Law.drawn(rng.choice(60, 100, p=p).tolist()), replicates=39)
         inside.append(found.moved.low <= truth <= found.moved.high)
         values.append(found.moved.value)
         floors.append(found.floor)
         lows.append(found.moved.low)
+        alarms.append(found.p <= 0.05)
     assert np.mean(inside) >= 0.95
     assert same or np.mean(np.array(lows) > 0) > 0.95, "it is not an empty statement"
     assert np.mean(values) > truth
+    assert np.mean(alarms) < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 200) if same else np.mean(alarms) > 0.95
     if same:
         assert np.mean(values) == pytest.approx(np.mean(floors), rel=0.05), "the floor is what no shift looks like"
 

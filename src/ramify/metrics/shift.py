@@ -101,7 +101,7 @@ class Shift:
     after: Array  # [K]
     draws: tuple[int, int]  # how many each is known by; 0: exactly
     moved: Estimate  # total variation ½ Σ |q' - q|: the share of mass that has another place
-    floor: float  # what ``moved`` would come to on average if nothing had moved: nothing, unless there are draws
+    null: Array  # [r] what ``moved`` would come to if nothing had moved; empty between exact laws
     gained: Estimate  # KL(q_search || q_π), nats
     given_up: Estimate  # KL(q_π || q_search), nats: infinite where support is lost
     lost: Estimate  # q_π of the outcomes that the search cannot return, or never did
@@ -116,8 +116,20 @@ class Shift:
         """[K] q_search - q_π: sums to zero."""
         return self.after - self.before
 
+    @property
+    def floor(self) -> float:
+        """What ``moved`` comes to on average, with so many draws, if nothing has moved."""
+        return float(self.null.mean()) if self.null.size else 0.0
 
-def proposal_shift(before: Law, after: Law, *, level: float = 0.95, floors: int = 200, run: str = "shift") -> Shift:
+    @property
+    def p(self) -> float:
+        """P(``moved`` is as large if nothing has moved), valid at any number of replicates; NaN between exact laws."""
+        if not self.null.size:
+            return math.nan
+        return float((1 + (self.null >= self.moved.value - NOTHING).sum()) / (1 + self.null.size))
+
+
+def proposal_shift(before: Law, after: Law, *, level: float = 0.95, replicates: int = 200, run: str = "shift") -> Shift:
     """Hold the law of what a search submits against the law it draws from.
 
     Exact laws give exact numbers. With draws, ``moved`` is the plug-in value, which errs upwards; its interval holds at
@@ -141,7 +153,7 @@ def proposal_shift(before: Law, after: Law, *, level: float = 0.95, floors: int 
         after=p,
         draws=(before.draws, after.draws),
         moved=_moved(before, after, p, q, level),
-        floor=_floor(before, after, p, q, floors, run),
+        null=_null(before, after, p, q, replicates, run),
         gained=_divergence(p, q, before, after),
         given_up=_divergence(q, p, before, after),
         lost=_lost(before, after, p, q, level),
@@ -228,16 +240,20 @@ def _weighed(law: Law, names: tuple[Hashable, ...], chosen: Array, alpha: float)
     return binomial_interval(int(second.sum()), second.size, 2 * alpha)
 
 
-def _floor(before: Law, after: Law, p: Array, q: Array, times: int, run: str) -> float:
-    """The mean plug-in total variation of two laws that are the same: q_π if exact, else both pooled."""
-    if not (before.draws or after.draws):
-        return 0.0
-    known = [(law.draws, probs) for law, probs in ((before, q), (after, p))]
-    exact = [probs for draws, probs in known if not draws]
-    pooled = exact[0] if exact else sum(n * probs for n, probs in known) / sum(n for n, _ in known)
-    rng = generator(Key(run, "floor", 0, "simulate"))
-    shares = [rng.multinomial(n, pooled, times) / n if n else pooled for n, _ in known]
-    return float(np.abs(shares[0] - shares[1]).sum(axis=-1).mean() / 2)
+def _null(before: Law, after: Law, p: Array, q: Array, times: int, run: str) -> Array:
+    """[times] plug-in total variations of one law with itself: the exact one drawn from, or all draws relabelled."""
+    rng, one = generator(Key(run, "null", 0, "simulate")), np.zeros((0, len(p)))
+    if before.draws and after.draws:
+        counts = np.rint(before.draws * q + after.draws * p).astype(np.int64)
+        drawn = rng.multivariate_hypergeometric(counts, after.draws, size=times, method="marginals")
+        one, other = drawn / after.draws, (counts - drawn) / before.draws
+    elif after.draws:
+        one, other = rng.multinomial(after.draws, q / q.sum(), times) / after.draws, q
+    elif before.draws:
+        one, other = rng.multinomial(before.draws, p / p.sum(), times) / before.draws, p
+    else:
+        other = one
+    return np.asarray(np.abs(one - other).sum(axis=-1) / 2)
 
 
 # -------------------------------------------------------------------------------------------------- divergence, support
