@@ -126,7 +126,7 @@ def test_bad_studies_fail_before_any_work(name: str, tmp_path: Path, monkeypatch
     text = GOOD.replace(old, new, 1)
     assert text != GOOD
     if name == "too many questions":
-        text, words = text.replace("questions = 4", "questions = 400"), "there are only about"
+        text, words = text.replace("questions = 4", "questions = 40"), "there are only about"
     file.write_text(text)
     with pytest.raises(StudyError) as caught:
         run_study(file, folder)

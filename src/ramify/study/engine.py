@@ -40,17 +40,25 @@ class Checked:
     world: World
     plan: Plan
 
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Sentences about tasks whose questions are not here: such a study cannot be run yet."""
+        return tuple(dict.fromkeys(each.absent for each in self.world.asked.values() if each.absent))
 
-def check_study(study: Study | Source | str | Path, *, reduced: bool = False, online: bool = False) -> Checked:
+
+def check_study(
+    study: Study | Source | str | Path, *, reduced: bool = False, online: bool = False, offline: bool = False
+) -> Checked:
     """Validate a study with its tasks, models and budgets, and plan it. Nothing is generated.
 
-    ``online`` lets endpoints be asked whether they answer; without it everything else is checked.
+    ``online`` lets endpoints be asked whether they answer; without it everything else is checked. ``offline`` counts a
+    benchmark whose file is not here by what it declares: ``absent`` says which.
     """
     source = _source(study)
     if reduced:
         source = dataclasses.replace(source, study=source.study.small())
     source.refuse(problems(source.study))
-    world = meet(source)
+    world = meet(source, offline=offline)
     planned = plan(source.study, world)
     if planned.worst > source.study.limit:
         much = f"limit = {source.study.limit:g}: the study costs up to {planned.worst:,.0f} (every leaf at its cap)"

@@ -73,8 +73,11 @@ class Joined:
 
 
 def short(task: Any) -> str:
-    """A task in as few words as tell it from others: its class, and those of its fields that are no defaults."""
-    fields = dataclasses.fields(task) if dataclasses.is_dataclass(task) else ()
+    """A task in few words: its class, and those of its fields that are no defaults.
+
+    The effort is not among them: a model that is asked at another one is asked questions of the same set.
+    """
+    fields = [each for each in dataclasses.fields(task) if each.name != "effort"]
     said = [getattr(task, each.name) for each in fields if getattr(task, each.name) != each.default]
     return f"{type(task).__name__}({', '.join(map(repr, said))})" if said else type(task).__name__
 

@@ -6,15 +6,17 @@ Every prompt is asked once and kept by its content under the study's folder, who
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ramify.arrays import Array
 from ramify.bank import Bank
+from ramify.decode import Chain
 from ramify.errors import StudyError
 from ramify.models import decode_with
 from ramify.study.kinds import kind_of
-from ramify.study.source import identity_of, is_server
+from ramify.study.source import identity_of, is_server, served
 from ramify.study.spec import Protocol, Study, System
 from ramify.study.world import Asked
 from ramify.verify import Judge, Replies
@@ -70,15 +72,13 @@ class Judging:
 
 
 def judge_of(system: System) -> Judge:
-    """A model as a judge: a local one, or any that says itself how it judges (``judge()``)."""
+    """A model as a judge: a local one, a server that gives token ids, or any that says itself how (``judge()``)."""
     model = system.model
     own: Callable[[], Judge] | None = getattr(model, "judge", None)
     if own is not None:
         return own()
     if is_server(model):
-        raise StudyError(f"judge {system.name}: a server does not say how its tokens read; give a model with judge()")
-    from ramify.decode import Chain
-
+        return _served_judge(system)
     sampler = decode_with(model, system.decode or Chain(), batch=system.batch)
     return Judge(
         identity_of(model),
@@ -87,3 +87,31 @@ def judge_of(system: System) -> Judge:
         lambda token: str(model.text([token])),
         getattr(model, "context", None),
     )
+
+
+SPELLS = {"vllm": "prompt", "llama.cpp": "content"}  # where the answer of /detokenize has the words
+
+
+def _served_judge(system: System) -> Judge:
+    """A server as a judge: it counts prompts, and spells its tokens one by one, each asked for once."""
+    from ramify.models.endpoint.ask import asking, counted
+
+    decode = system.decode if system.decode is not None else system.model.decoder
+    endpoint = served(system, decode)
+    if endpoint.server not in SPELLS:
+        known = " and ".join(SPELLS)
+        raise StudyError(f"judge {system.name}: {endpoint.server} does not say how its token ids read; {known} do")
+    root = endpoint.urls[0][0].removesuffix("/v1")
+
+    @lru_cache(maxsize=4096)  # a prompt is asked, then counted again for its cost
+    def encode(text: str) -> Any:
+        return counted(endpoint, [text])(text)
+
+    @cache
+    def token(number: int) -> str:
+        with asking(endpoint) as ask:
+            return str(
+                ask(f"{root}/detokenize", {"model": endpoint.model, "tokens": [number]})[SPELLS[endpoint.server]]
+            )
+
+    return Judge(endpoint.model, endpoint, encode, token)

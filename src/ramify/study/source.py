@@ -20,7 +20,7 @@ from ramify.run import Arm
 from ramify.study.spec import System
 from ramify.types import Question, Sampler
 
-__all__ = ["answers", "arm_of", "held_of", "identity_of", "interface_of", "is_server", "proposal_of"]
+__all__ = ["answers", "arm_of", "held_of", "identity_of", "interface_of", "is_server", "proposal_of", "served"]
 
 SERVING = ("urls", "concurrency", "retry", "timeouts", "key", "stream")  # how a server is reached, not what it says
 

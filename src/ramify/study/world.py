@@ -14,7 +14,7 @@ from ramify.bank import Bank, Outcomes
 from ramify.errors import RamifyError
 from ramify.ledger import Work
 from ramify.study.file import Source
-from ramify.study.joined import with_effort
+from ramify.study.joined import Joined, with_effort
 from ramify.study.source import answers, proposal_of
 from ramify.study.spec import Study, System, Tasked
 from ramify.study.valid import Problem
@@ -30,6 +30,7 @@ class Asked:
     task: Any
     questions: tuple[Question, ...]
     references: tuple[Any, ...]
+    absent: str = ""  # why the questions are stand-ins, counted and no more
 
     def parse(self, text: str, question: Question) -> Any:
         return self.task.parse(text, question).answer
@@ -58,16 +59,19 @@ class World:
         return self.asked[task.name, model.name]
 
 
-def meet(source: Source) -> World:
+def meet(source: Source, *, offline: bool = False) -> World:
     """Ask every task and model for what the study needs of it; ``StudyError`` says all that is missing, by line."""
     study, wrong, asked = source.study, list[Problem](), dict[tuple[str, str], Asked]()
     cells = {(task.name, model.name) for task, model, _ in study.cells()}
+    known: dict[tuple[str, str], Asked] = {}  # by task and effort: questions are loaded once
     for i, task in enumerate(study.tasks):
         for j, model in enumerate(study.models):
             if (task.name, model.name) not in cells:
                 continue
             try:
-                asked[task.name, model.name] = _asked(task, model)
+                if (task.name, model.effort) not in known:
+                    known[task.name, model.effort] = _asked(task, model, offline)
+                asked[task.name, model.name] = known[task.name, model.effort]
             except _Missing as error:
                 path = ("model", j, "effort") if error.field == "effort" else ("task", i, error.field)
                 wrong.append((path, str(error)))
@@ -103,7 +107,7 @@ class _Missing(Exception):
         self.field = field
 
 
-def _asked(entry: Tasked, model: System) -> Asked:
+def _asked(entry: Tasked, model: System, offline: bool) -> Asked:
     try:
         task = with_effort(entry.task, model.effort) if model.effort else entry.task
     except RamifyError as error:
@@ -112,7 +116,11 @@ def _asked(entry: Tasked, model: System) -> Asked:
     try:
         questions = _questions(task, entry.questions, options)
         references = tuple(task.references(questions))
-    except (RamifyError, OSError) as error:
+    except (RamifyError, OSError, ImportError) as error:
+        size = _declared(task, entry.questions) if offline else None
+        if size is not None:
+            names = tuple(Question(f"{entry.name} {i}", "") for i in range(size))
+            return Asked(task, names, ("",) * len(names), f"{entry.name}: {error}")
         field = "questions" if entry.questions is not None and "questions(n)" in str(error) else "task"
         raise _Missing(field, f"{field} = {_said(entry, field)}: {error}") from None
     lacking = [question.id for question, gold in zip(questions, references, strict=False) if gold is None]
@@ -122,6 +130,15 @@ def _asked(entry: Tasked, model: System) -> Asked:
         remedy = "without gold nothing can be graded: give references, or leave those questions out"
         raise _Missing("task", f"task = {entry.task!r}: {many} questions have no reference, first {which!r}; {remedy}")
     return Asked(task, questions, references)
+
+
+def _declared(task: Any, n: int | None) -> int | None:
+    """How many questions a benchmark says that it has, at most n; None if it does not say."""
+    if isinstance(task, Joined):
+        sizes = [_declared(each, n) for each in task.tasks]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+    size: int | None = getattr(getattr(task, "spec", None), "count", None)
+    return size if size is None or n is None else min(size, n)
 
 
 def _said(entry: Tasked, field: str) -> str:
