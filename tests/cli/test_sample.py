@@ -14,6 +14,7 @@ import pytest
 import ramify
 from ramify.store import Store
 from tests.cli.conftest import Run
+from tests.models.faulty import Faulty
 
 SMALL = ["--task", "Countdown(3)", "--model", "tiny", "--questions", "4", "-n", "4", "--cap", "60"]
 
@@ -92,13 +93,13 @@ def test_a_search_submits_keeps_its_leaves_and_counts_what_it_gave_up(run: Run) 
     ("arguments", "message"),
     [
         (["sample", "runs/a", "--model", "larger"], "use one of early, main"),
-        (["sample", "runs/a", "--task", "Sound()"], "that is no task"),
+        (["sample", "runs/a", "--task", "Sound()"], "that is no task that is asked once and graded"),
         (["sample", "runs/a", "--task", "Countdown(9)"], "use 2 to 6 numbers"),
         (["sample", "runs/a", "--rule", "BestOfN('logp')"], "BestOfN needs logp"),
         (["sample", "runs/a", "--budget", "-5"], "Ledger.limit"),
         (["search", "--step", "wait"], "has to be one"),
         (["search", "--controller", "Plurality()"], "ramify methods --kind controller"),
-        (["search", "--rule", "BestOfN('reward')"], "this search offers score, visits, multiplicity"),
+        (["search", "--rule", "BestOfN('reward')"], "offers score, visits, multiplicity"),
     ],
 )
 def test_bad_input_fails_before_any_work(run: Run, arguments: list[str], message: str) -> None:
@@ -132,3 +133,48 @@ def test_ctrl_c_leaves_a_run_that_ends_as_if_it_had_not_been(run: Run, tmp_path:
         assert resumed.found[part] == straight[part]
     one, other = (Path("runs", name, "decisions.jsonl").read_bytes() for name in "ab")
     assert one == other
+
+
+def served(url: str) -> list[str]:
+    model = f"Endpoint('faulty', '{url}')"
+    return [
+        "sample",
+        "runs/a",
+        "--task",
+        "Own('q.jsonl')",
+        "--model",
+        model,
+        "-n",
+        "3",
+        "--cap",
+        "16",
+        "--questions",
+        "2",
+    ]
+
+
+def test_a_server_is_checked_sampled_and_gone_on_with(run: Run) -> None:
+    Path("q.jsonl").write_text(
+        '{"id": "a", "question": "6 x 7?", "answer": "42"}\n{"id": "b", "question": "?", "answer": "1"}\n'
+    )
+    with Faulty() as server:
+        ran = run(*served(server.url), "--json")
+        assert ran.code == 0, ran.err
+        assert ran.found["candidates"] == 6
+        first = server.answered.total()
+        again = run(*served(server.url), "--json")
+        assert again.found["were_there"] == 6
+        assert first - (server.answered.total() - first) == 6, "the leaves are there: only the checks are asked again"
+    gone = run(*[word.replace("runs/a", "runs/b") for word in served(server.url)])
+    assert gone.code == 2
+    assert "start the server" in gone.err
+    assert not Path("runs/b").exists()
+
+
+def test_a_large_run_on_a_server_has_to_be_meant(run: Run) -> None:
+    Path("q.jsonl").write_text('{"id": "a", "question": "6 x 7?", "answer": "42"}\n')
+    with Faulty() as server:
+        ran = run(*served(server.url), "-n", "100000", "--cap", "1000")
+        assert ran.code == 2
+        assert "--yes" in ran.err
+        assert "at most" in ran.err, "the plan is shown"

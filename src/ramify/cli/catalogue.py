@@ -13,6 +13,8 @@ from ramify.cli.terminal import emit, number, table
 
 __all__ = ["catalogue", "methods", "models", "tasks"]
 
+ADAPTERS = ("Endpoint", "HF", "Pocket", "Tabular")  # of the methods of models, those that answer questions
+
 
 def methods(
     name: Annotated[
@@ -53,9 +55,8 @@ def methods(
         return emit(as_json, {"methods": rows}, row["text"], row["doc"], f"{row['kind']}, in {row['module']}")
     lines = []
     for group in dict.fromkeys(row["kind"] for row in rows):
-        mine = [[row["text"], row["meaning"]] for row in rows if row["kind"] == group]
-        width = min(max(len(text) for text, _ in mine), 44)
-        lines.append("\n".join([group, *(_entry(text, meaning, width) for text, meaning in mine)]))
+        mine = [row for row in rows if row["kind"] == group]
+        lines.append(f"{group}\n{_listed(mine)}")
     for row in rows:
         row.pop("doc")
     return emit(as_json, {"methods": rows}, *lines)
@@ -107,10 +108,21 @@ def _form(name: str, what: Any) -> str:
             parts.append(f"*{field.name}" if field.kind is field.VAR_POSITIONAL else field.name)
             continue
         try:
-            parts.append(f"{field.name}={text(field.default)}")
+            parts.append(f"{field.name}={_short(field.default) or text(field.default)}")
         except InvalidValue:
             parts.append(f"{field.name}=...")
     return f"{name}({', '.join(parts)})"
+
+
+def _short(default: Any) -> str:
+    """``Ladder()`` for a default that has only defaults itself; nothing for anything else."""
+    cls = type(default)
+    if not cls.__module__.startswith("ramify."):
+        return ""
+    try:
+        return f"{cls.__name__}()" if cls() == default else ""
+    except TypeError:  # it has fields without a default
+        return ""
 
 
 def tasks(
@@ -127,17 +139,22 @@ def tasks(
     ramify tasks "Countdown(4)" --questions 3
     """
     if task:
-        from ramify.cli.machine import Asked
+        from ramify.cli.machine import asked_of
 
-        asked = Asked.of(task, many)
+        asked = asked_of(task, many)
         listed = [{"id": q.id, "prompt": q.prompt, "groups": dict(q.groups)} for q in asked.questions]
         rows = [[question.id, question.prompt.strip()] for question in asked.questions]
         return emit(as_json, {"task": task, "questions": listed}, table(["question", "prompt"], rows, left=(0, 1)))
     found = [row for row in catalogue() if row["kind"] == "tasks" and _is_task(row["name"])]
-    rows = [[row["text"], row["meaning"]] for row in found]
     for row in found:
         row.pop("doc")
-    return emit(as_json, {"tasks": found}, table(["task", "what"], rows, left=(0, 1)))
+    return emit(as_json, {"tasks": found}, _listed(found))
+
+
+def _listed(rows: list[dict[str, Any]]) -> str:
+    """Text forms and meanings, aligned where they are short."""
+    width = min(max(len(row["text"]) for row in rows), 44)
+    return "\n".join(_entry(row["text"], row["meaning"], width) for row in rows)
 
 
 def _is_task(name: str) -> bool:
@@ -147,33 +164,55 @@ def _is_task(name: str) -> bool:
     return all(hasattr(found, part) for part in ("questions", "parse"))
 
 
-def models(as_json: Json = False) -> None:
+def models(
+    roster: Annotated[
+        bool, typer.Option("--roster", help="The configurations of the paper instead, for servers.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """List the models: the checkpoints that come with the package, and the adapters for others.
 
         ramify models
 
-    A checkpoint's name is enough for --model; others are written out, such as HF('a/model', revision='...').
-    """
-    from ramify.models.pocket.model import DATA
+    A checkpoint's name is enough for --model; others are written out, such as HF('a/model', revision='...') or
+    Endpoint('name', 'http://localhost:8000/v1', 'vllm'). The paper's configurations, with how each was sampled:
 
-    found = []
-    for folder in sorted(DATA.glob("*/card.json"), key=lambda each: each.parent.name):
-        card = json.loads(folder.read_text())
-        heads = sorted(folder.parent.glob("heads.json"))
-        row = {"name": folder.parent.name, "parameters": card["parameters"], "note": card.get("note", "")}
-        found.append({**row, "model": f"Pocket('{folder.parent.name}')", "heads": bool(heads)})
-    found.sort(key=lambda row: -row["parameters"])
+        ramify models --roster
+    """
+    if roster:
+        return _roster(as_json)
+    found = _checkpoints()
     rows = [[row["name"], number(row["parameters"], 0), "yes" if row["heads"] else "", row["note"]] for row in found]
-    adapters = [
-        row for row in catalogue() if row["kind"] == "models" and row["name"] in ("HF", "Pocket", "Tabular", "Endpoint")
-    ]
-    lines = [[row["text"], row["meaning"]] for row in adapters]
+    adapters = [row for row in catalogue() if row["kind"] == "models" and row["name"] in ADAPTERS]
     for row in adapters:
         row.pop("doc")
     answer = {"checkpoints": found, "adapters": adapters}
+    header = ["checkpoint", "parameters", "heads", "note"]
+    return emit(as_json, answer, table(header, rows, left=(0, 3)), f"adapters\n{_listed(adapters)}")
+
+
+def _checkpoints() -> list[dict[str, Any]]:
+    """What the cards of the embedded checkpoints say, the largest first."""
+    from ramify.models.pocket.model import DATA
+
+    found = []
+    for file in sorted(DATA.glob("*/card.json"), key=lambda each: each.parent.name):
+        card, name = json.loads(file.read_text()), file.parent.name
+        heads = (file.parent / "heads.json").exists()
+        row = {"name": name, "parameters": card["parameters"], "note": card.get("note", ""), "heads": heads}
+        found.append({**row, "model": f"Pocket('{name}')"})
+    return sorted(found, key=lambda row: -row["parameters"])
+
+
+def _roster(as_json: bool) -> None:
+    from ramify.models.catalog import load
+
+    listed = load().configurations.values()
+    found = [
+        {"name": each.name, "family": each.family, "effort": each.effort, "blocks": list(each.blocks)}
+        for each in listed
+    ]
+    rows = [[each.name, each.family, each.effort, ", ".join(each.blocks)] for each in listed]
     emit(
-        as_json,
-        answer,
-        table(["checkpoint", "parameters", "heads", "note"], rows, left=(0, 3)),
-        table(["adapter", "what"], lines, left=(0, 1)),
+        as_json, {"configurations": found}, table(["configuration", "family", "effort", "blocks"], rows, left=range(4))
     )

@@ -10,9 +10,8 @@ import numpy as np
 
 from ramify.arrays import Array
 from ramify.bank import Bank, Layer, Outcomes
-from ramify.cli.machine import Asked, Machine
+from ramify.cli.machine import Asked, Machine, asked_of
 from ramify.decide import BestOfN
-from ramify.decode import Ban, Chain
 from ramify.describe import text
 from ramify.evidence import mean_logprob
 from ramify.ledger import Ledger, Spent, Tokens
@@ -28,7 +27,7 @@ from ramify.metrics import (
     plurality,
 )
 from ramify.metrics.curves import bank_costs
-from ramify.models import OutcomeHead, ValueHead, decode_with
+from ramify.models import OutcomeHead, ValueHead
 from ramify.run import BudgetForcing, Leaves, Search, Sequential, run_leaves, run_search, run_sequential
 from ramify.search import Beam, ToDelimiter
 from ramify.types import Key, Sampler
@@ -52,7 +51,7 @@ class Setting:
 
     @classmethod
     def of(cls, model: str, questions: int, n: int) -> Setting:
-        asked, machine = Asked.of("Countdown(4)", questions), Machine.of(model, "Temperature(1.0)", BATCH)
+        asked, machine = asked_of("Countdown(4)", questions), Machine.of(model, "", BATCH)
         line = ToDelimiter((machine.one_token("\\n", "the end of a line"),))
         wait = tuple(machine.model.encode("wait\n"))
         return cls(
@@ -107,8 +106,8 @@ class Measured:
 
 def sampled(setting: Setting, watch: Watch) -> Bank:
     """The bank that every rule chooses from."""
-    arm = setting.machine.arm(setting.machine.proposal("demo"), watch(setting.machine.sampler))
     asked = setting.asked
+    arm = setting.machine.arm(setting.machine.proposal("demo"), asked.questions, watch)
     return run_leaves(setting.leaves, asked.questions, [arm], setting.ledger, asked.parse, ahead=2 * BATCH).bank
 
 
@@ -138,8 +137,9 @@ def measured(setting: Setting, bank: Bank) -> Measured:
 
 def grown(setting: Setting, found: Measured, watch: Watch) -> Measured:
     """A beam search by lines, each prefix scored by the value head."""
-    arm = setting.machine.arm(setting.machine.proposal("demo/search"), watch(setting.machine.sampler))
-    ran = run_search(setting.search, setting.asked.questions, arm, setting.ledger, setting.asked.parse)
+    asked = setting.asked
+    arm = setting.machine.arm(setting.machine.proposal("demo/search"), asked.questions, watch)
+    ran = run_search(setting.search, asked.questions, arm, setting.ledger, asked.parse)
     made = (text(setting.search), "search", ran.answers, ran.ledgers, ran.bank)
     return _with(setting, found, "beam search", *made)
 
@@ -147,8 +147,7 @@ def grown(setting: Setting, found: Measured, watch: Watch) -> Measured:
 def forced(setting: Setting, found: Measured, watch: Watch) -> Measured:
     """One trajectory whose end is taken back twice, with ``wait`` written over it."""
     machine, asked = setting.machine, setting.asked
-    arm = machine.arm(machine.proposal("demo/forced"), watch(machine.sampler))
-    held = [decode_with(machine.model, Chain(machine.decoder, Ban((machine.model.eos,))), batch=BATCH)]
+    arm = machine.arm(machine.proposal("demo/forced"), asked.questions, watch)
     ran = run_sequential(
         setting.forcing,
         asked.questions,
@@ -157,7 +156,7 @@ def forced(setting: Setting, found: Measured, watch: Watch) -> Measured:
         asked.parse,
         text=machine.model.text,
         end=machine.model.eos,
-        held=held,
+        held=[machine.held()],
     )
     leaves = [each.leaf for each in ran if each.leaf is not None]
     bank = Bank.of_leaves(asked.questions, leaves, asked.parse, proposal=arm.proposal)
@@ -175,7 +174,7 @@ def _with(
     ledgers: Sequence[Ledger],
     bank: Bank,
 ) -> Measured:
-    right = setting.asked.grades([[answer] for answer in answers])[:, 0]
+    right = setting.asked.grades(answers)
     spent = {stage: np.array([getattr(each.spent, stage) for each in ledgers], float) for stage in Spent._fields}
     cost = {stage: amounts for stage, amounts in spent.items() if amounts.any()}
     return dataclasses.replace(found, alone={**found.alone, name: Alone(protocol, regime, right, cost, bank)})

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ramify.bank import Bank, Outcomes, Proposal
+from ramify.bank import Proposal
 from ramify.cli.parts import value
-from ramify.describe import text
+from ramify.cli.terminal import printable
+from ramify.decode import Temperature
 from ramify.errors import InvalidValue, require
-from ramify.models import Pocket, decode_with
+from ramify.models import Pocket
 from ramify.models.pocket.model import DATA
 from ramify.run import Arm
+from ramify.study.source import answers, arm_of, held_of, is_server, proposal_of
+from ramify.study.spec import System
+from ramify.study.world import Asked
 from ramify.types import Question, Sampler
 
-__all__ = ["Asked", "Machine", "checkpoints", "model_of", "task_of"]
+__all__ = ["Asked", "Machine", "asked_of", "checkpoints", "model_of", "task_of"]
 
 DRAWN = ("token", "role", "logprob", "log_q", "rank", "support", "fallback")  # what the token loop records
 TOP = ("top_ids", "top_logprobs")
@@ -32,90 +35,96 @@ def model_of(written: str, option: str = "--model") -> Any:
     """A model from its text; the name of a checkpoint that comes with the package is enough."""
     if written in checkpoints():
         return Pocket(written)
-    if written.isidentifier():
-        raise InvalidValue(
-            f"{option} {written}: use one of {', '.join(checkpoints())}, or a text form such as Pocket('main')"
-        )
-    return value(written, option, "model")
+    if written.replace("-", "_").isidentifier():
+        known = f"use one of {', '.join(checkpoints())}, or a text form such as Pocket('main')"
+        raise InvalidValue(f"{option} {written}: {known}")
+    found = value(written, option, "model")
+    ok = is_server(found) or all(hasattr(found, name) for name in ("start", "encode"))
+    require(ok, option, written, "that is no model that answers questions; `ramify models` lists them")
+    return found
 
 
 def task_of(written: str, option: str = "--task") -> Any:
     """A task from its text."""
     found = value(written, option, "task")
-    ok = all(hasattr(found, name) for name in ("questions", "parse"))
-    require(ok, option, written, "that is no task; `ramify tasks` lists them")
+    ok = all(hasattr(found, name) for name in ("questions", "references", "parse", "grade"))
+    require(ok, option, written, "that is no task that is asked once and graded; `ramify tasks` lists them")
     return found
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Asked:
-    """A task and some of its questions. What is right is asked for last, and by grading alone."""
-
-    task: Any
-    questions: tuple[Question, ...]
-
-    @classmethod
-    def of(cls, written: str, many: int, split: str = "eval") -> Asked:
-        task = task_of(written)
-        return cls(task, tuple(task.questions(many, split=split)))
-
-    def parse(self, text: str, question: Question) -> Any:
-        return self.task.parse(text, question).answer
-
-    def grades(self, answers: Sequence[Sequence[Any]]) -> np.ndarray:
-        """[Q, N] of rows of answers; ⊥ is wrong."""
-        references = self.task.references(list(self.questions))
-        rows = zip(answers, references, strict=True)
-        return np.array([[float(self.task.grade(answer, gold)) for answer in row] for row, gold in rows])
-
-    def outcomes(self, bank: Bank) -> Outcomes:
-        """The grades of a bank on these questions, undrawn candidates left out."""
-        place = {question.id: q for q, question in enumerate(self.questions)}
-        require(
-            [place.get(each.id) for each in bank.questions] == list(range(len(place))), "bank", "other questions", ""
-        )
-        table = self.grades([[bank.answer(q, n) for n in range(bank.shape[1])] for q in range(bank.shape[0])])
-        return Outcomes.of(bank, np.where(bank.drawn, table, np.nan), f"{text(self.task)}.grade")
+def asked_of(written: str, many: int) -> Asked:
+    """Some questions of a task, with what is right behind the wall."""
+    task = task_of(written)
+    questions = tuple(task.questions(many))
+    require(questions, "--questions", many, f"{written} has none")
+    return Asked(task, questions, tuple(task.references(list(questions))))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Machine:
-    """A model under a decoder."""
+    """A model under a decoder: a local one in the token loop, or a server that samples by itself."""
 
-    model: Any
+    system: System
     decoder: Any
-    sampler: Sampler
 
     @classmethod
     def of(cls, model: str, decoder: str, batch: int, workers: int = 1, precision: str = "") -> Machine:
-        found, operator = model_of(model), value(decoder, "--decode", "decoder")
+        found = model_of(model)
         if precision:
             require(hasattr(found, "precision"), "--precision", precision, f"{found!r} has only one")
             found = dataclasses.replace(found, precision=precision)
-        return cls(found, operator, decode_with(found, operator, batch=batch, workers=workers))
-
-    def arm(self, proposal: Proposal, sampler: Sampler | None = None) -> Arm:
-        return Arm(proposal, sampler or self.sampler, self.encode)
-
-    def proposal(self, run: str, top: int = 0, interface: str = "") -> Proposal:
-        return Proposal(
-            run=run,
-            protocol=text(self.decoder),
-            model=repr(self.model),
-            interface=interface,
-            signals=(*DRAWN, *(TOP if top else ())),
-            top=top,
-            stage="raw" if top else "unknown",
-        )
+        name = str(getattr(found, "name", getattr(found, "model", "model")))
+        # A server runs what its own text says; temperature 1 is not even sent to one, as it changes nothing.
+        usual = found.decoder if is_server(found) else Temperature(1.0)
+        operator = value(decoder, "--decode", "decoder") if decoder else usual
+        return cls(System(found, name, batch=batch, workers=workers), operator)
 
     @property
-    def encode(self) -> Callable[[Question], tuple[int, ...]]:
-        """A question as this model's prompt."""
-        return lambda question: tuple(self.model.encode(question.prompt))
+    def model(self) -> Any:
+        return self.system.model
+
+    def proposal(self, run: str, top: int = 0) -> Proposal:
+        """What its candidates are drawn from, and what is recorded of them."""
+        found = proposal_of(self.system, self.decoder, run, top)
+        return found if is_server(self.model) else dataclasses.replace(found, signals=(*DRAWN, *(TOP if top else ())))
+
+    def arm(
+        self, proposal: Proposal, questions: Sequence[Question], watch: Callable[[Sampler], Sampler] | None = None
+    ) -> Arm:
+        """The source of candidates for these questions, watched."""
+        found = arm_of(self.system, self.decoder, proposal, questions)
+        return found if watch is None else dataclasses.replace(found, sampler=watch(found.sampler))
+
+    def held(self) -> Sampler:
+        """The same with the end suppressed."""
+        return held_of(self.system, self.decoder)
+
+    def ready(self, questions: Sequence[Question], n: int, cap: int, top: int, most: float, sure: bool) -> None:
+        """Ask a server whether it would answer, and a person whether a large run is meant, before any work."""
+        if not is_server(self.model):
+            return
+        why = answers(self.system, self.decoder, cap, top)
+        if why:
+            raise InvalidValue(f"--model {self.system.name}: {why}; start the server, or correct the model's text")
+        from ramify.models.endpoint import confirm, plan
+
+        lengths = [len(question.prompt) // 3 for question in questions]  # tokens, roughly: nothing is counted yet
+        made = plan(lengths, n, cap, top=top)
+        if not confirm(made, most, lambda text: sure or _said_yes(text)):
+            raise InvalidValue(
+                "not started: pass --yes to start without being asked, or lower -n, --cap or --questions"
+            )
 
     def one_token(self, written: str, option: str) -> int:
         """The single token that spells a string; escapes such as ``\\n`` are read."""
+        require(hasattr(self.model, "encode"), option, written, "a server does not say its tokens: use a local model")
         plain = written.encode().decode("unicode_escape")
         tokens = self.model.encode(plain)
         require(len(tokens) == 1, option, written, f"it is {len(tokens)} tokens of {self.model!r}, and has to be one")
         return int(tokens[0])
+
+
+def _said_yes(text: str) -> bool:
+    """The answer of a person; nobody at the terminal means no."""
+    print(printable(text), file=sys.stderr)
+    return sys.stdin.isatty() and input("[y/N] ").strip().lower() in ("y", "yes")

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "Decode", "Model", "Questions", "Task", "replay", "sample"]
 
+CONFIRM = 2_000_000  # tokens at worst, beyond which a run on a server has to be meant
+
 Task = Annotated[str, typer.Option("--task", metavar="TEXT", help="A task: `Countdown(4)`. See `ramify tasks`.")]
 Model = Annotated[str, typer.Option("--model", metavar="TEXT", help="A model: `main`. See `ramify models`.")]
 Decode = Annotated[
-    str, typer.Option("--decode", metavar="TEXT", help="A decoder: `Chain(Temperature(0.6), TopP(0.95))`.")
+    str,
+    typer.Option("--decode", metavar="TEXT", help="`Chain(Temperature(0.6), TopP(0.95))`; Temperature(1.0) if none."),
 ]
 Questions = Annotated[int, typer.Option("--questions", min=1, help="How many questions of the task.")]
 Budget = Annotated[
@@ -33,7 +36,7 @@ def sample(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="The run's directory: new, or one to go on with.")],
     task: Task = "Countdown(4)",
     model: Model = "small",
-    decode: Decode = "Temperature(1.0)",
+    decode: Decode = "",
     n: Annotated[int, typer.Option("-n", "--samples", min=1, help="Candidates a question, at most.")] = 16,
     questions: Questions = 32,
     cap: Annotated[int, typer.Option(min=1, help="Tokens a candidate, at most.")] = 200,
@@ -52,6 +55,7 @@ def sample(
     ] = ("sample"),
     batch: Annotated[int, typer.Option(min=1, help="Rollouts at a time: changes the speed, never the result.")] = 128,
     workers: Annotated[int, typer.Option(min=1, help="Processes to cut the batch over.")] = 1,
+    yes: Annotated[bool, typer.Option("--yes", help="Start a large run on a server without being asked.")] = False,
     as_json: Json = False,
 ) -> None:
     """Sample a model on a task into a run's directory: candidates, decisions, grades and the ledger.
@@ -63,14 +67,18 @@ def sample(
 
         ramify sample runs/stopped --stop "AdaptiveConsistency(0.95)" --budget 20000
 
+    A server that speaks the OpenAI protocol is checked first, and a large run on one is asked about:
+
+        ramify sample runs/aime --task "AIME2025('aime.jsonl')" --model "Endpoint('qwen3', 'http://localhost:8000/v1')"
+
     Then: `ramify profile runs/mine`, `ramify decide runs/mine --rule TEXT`, `ramify replay runs/mine`.
     """
-    from ramify.cli.machine import Asked, Machine
+    from ramify.cli.machine import Machine, asked_of
     from ramify.cli.parts import value
     from ramify.ledger import Ledger
     from ramify.run import Leaves
 
-    asked, machine = Asked.of(task, questions), Machine.of(model, decode, batch, workers)
+    asked, machine = asked_of(task, questions), Machine.of(model, decode, batch, workers)
     maps = named(evidence, "--evidence", "NAME=TEXT, such as logp=mean_logprob").items()
     also = ("models", "tasks", "verify")
     protocol = Leaves(
@@ -83,6 +91,7 @@ def sample(
     )
     unit = value(cost, "--cost", "cost")
     ledger = Ledger(type(unit).__name__.lower(), unit, math.inf if budget is None else budget)
+    machine.ready(asked.questions, n, cap, top, CONFIRM, yes)
     with resumable():
         made, before = _recorded(directory, protocol, asked, machine, ledger, run, batch)
     found = _summary(directory, protocol, asked, made, before)
@@ -106,7 +115,7 @@ def _recorded(
             directory,
             protocol,
             asked.questions,
-            [machine.arm(proposal, counted(machine.sampler, tracker))],
+            [machine.arm(proposal, asked.questions, lambda sampler: counted(sampler, tracker))],
             ledger,
             asked.parse,
             ahead=batch,
@@ -135,7 +144,7 @@ def _summary(directory: Path, protocol: Leaves, asked: Asked, made: Run, before:
     from ramify.cli.decide import mean_of
     from ramify.describe import text
 
-    right = asked.grades([[answer] for answer in made.answers])[:, 0]
+    right = asked.grades(made.answers)
     ended = {reason: made.ended.count(reason) for reason in dict.fromkeys(made.ended)}
     return {
         "run": str(directory),
@@ -200,7 +209,8 @@ def replay(
     lines = ["decisions    the same, byte for byte, from the stored candidates" if again.exact else _first_line(again)]
     if generate or precision:
         machine = _machine_of(recorded, batch, precision)
-        audited = audit(directory, [machine.arm(each) for each in recorded.proposals], asked.parse)
+        arms = [machine.arm(each, recorded.questions) for each in recorded.proposals]
+        audited = audit(directory, arms, asked.parse)
         found |= {"candidates": audited, "precision": precision or "as it was"}
         lines.append(_compared(audited))
     emit(as_json, found, "\n".join(lines))
@@ -215,7 +225,7 @@ def _asked_of(recorded: Any, task: str) -> Asked:
     written = task or recorded.details.get("task", "")
     if not written:
         raise InvalidValue(f"{recorded.path} does not say its task: pass --task TEXT, such as 'Countdown(4)'")
-    return Asked(task_of(written), recorded.questions)
+    return Asked(task_of(written), recorded.questions, ())  # deciding again looks at no reference
 
 
 def _machine_of(recorded: Any, batch: int, precision: str) -> Machine:

@@ -25,7 +25,7 @@ SHOWN = 12  # questions of which a line is printed
 def search(
     task: Task = "Countdown(4)",
     model: Model = "main",
-    decode: Decode = "Temperature(1.0)",
+    decode: Decode = "",
     controller: Annotated[str, typer.Option(metavar="TEXT", help="Who decides what to grow: `Beam(n=8, m=4)`.")] = (
         "Beam(n=8, m=4)"
     ),
@@ -55,15 +55,15 @@ def search(
     A controller with a unit of its own (`Beam(n=8, m=4, unit=Chunk(16))`) keeps it; --step is for those without.
     `ramify methods --kind controller` lists controllers, evaluators and units.
     """
-    from ramify.cli.machine import Asked, Machine
+    from ramify.cli.machine import Machine, asked_of
     from ramify.ledger import Ledger, Tokens
     from ramify.run import run_search
 
-    asked, machine = Asked.of(task, questions), Machine.of(model, decode, batch)
+    asked, machine = asked_of(task, questions), Machine.of(model, decode, batch)
     protocol = protocol_of(machine, controller, evaluator, check, rule, step, cap)
     ledger = Ledger("tokens", Tokens(), math.inf if budget is None else budget)
     with track("searching", 0, unit="prefixes", limit=ledger.limit * questions) as tracker:
-        arm = machine.arm(machine.proposal(run), counted(machine.sampler, tracker))
+        arm = machine.arm(machine.proposal(run), asked.questions, lambda sampler: counted(sampler, tracker))
         found = run_search(protocol, asked.questions, arm, ledger, asked.parse)
     answer = _summary(protocol, asked, found)
     if out is not None:
@@ -94,7 +94,7 @@ def _summary(protocol: Search, asked: Asked, found: Searched) -> dict[str, Any]:
     from ramify.cli.decide import mean_of
     from ramify.describe import text
 
-    right = asked.grades([[answer] for answer in found.answers])[:, 0]
+    right = asked.grades(found.answers)
     spent = [ledger.spent for ledger in found.ledgers]
     rows = [
         {
