@@ -204,3 +204,43 @@ def test_tasks_and_models_are_listed(run: Run) -> None:
     models = {row["name"]: row for row in run("models", "--json").found["checkpoints"]}
     assert models["main"]["parameters"] == 4852992
     assert models["main"]["heads"] is True
+
+
+@pytest.fixture
+def responses(run: Run) -> str:
+    """Responses without answers, and a file of what was asked."""
+    asked = [{"id": "a", "question": "6 times 7?", "answer": "42"}, {"id": "b", "question": "Half?", "answer": "1/2"}]
+    written("questions.jsonl", asked)
+    said = [
+        ("a", r"so it is \boxed{42}", "stop"),
+        ("a", "the answer is 42, I think", "stop"),
+        ("b", r"\boxed{0.5}", "stop"),
+        ("b", r"\boxed{2", "length"),
+        ("c", r"\boxed{3}", "stop"),
+    ]
+    written("my.jsonl", [{"question_id": q, "response": text, "finish_reason": ended} for q, text, ended in said])
+    return "my.jsonl"
+
+
+def test_the_audit_of_answers_lists_what_extraction_may_have_got_wrong(run: Run, responses: str) -> None:
+    ran = run("audit", "answers", responses, "--task", "Own('questions.jsonl')", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.found["counts"] == {"reference in text": 1, "cap hit": 1, "no answer": 1, "unclosed box": 1}
+    assert (ran.found["candidates"], ran.found["left_out"]) == (4, 1)
+    page = run("audit", "answers", responses, "--task", "Own('questions.jsonl')").out
+    assert "a, sample 1" in page
+    assert "1 questions are not of this task" in page
+    refused = run("audit", "answers", responses, "--task", "Countdown(4)")
+    assert refused.code == 2
+    assert "no ladder of checks" in refused.err
+
+
+def test_responses_are_read_and_graded_by_a_task(run: Run, responses: str) -> None:
+    ran = run("profile", responses, "--task", "Own('questions.jsonl')", "--json", "--no-page")
+    assert ran.code == 0, ran.err
+    assert ran.found["profile"][0]["Pass@k"]["value"] == 0.5  # two of four: what was not extracted is wrong
+    assert ran.found["no_answer"] == 0.5
+    written("questions.jsonl", [{"id": "z", "question": "?", "answer": "1"}])
+    refused = run("profile", responses, "--task", "Own('questions.jsonl')")
+    assert refused.code == 2
+    assert "is none of its ids, such as 'z'" in refused.err

@@ -31,6 +31,8 @@ app = typer.Typer(
     help="""What may be wrong with a bank: caps, invalid answers, extraction risks, conflicts, duplicates.
 
         ramify audit my.jsonl
+
+        ramify audit answers my.jsonl --task "Own('questions.jsonl')"
     """,
     cls=Defaulting,
     no_args_is_help=True,
@@ -80,6 +82,55 @@ def bank(
     emit(as_json, answer, table(header, rows, left=range(5)) if rows else f"{path}: nothing to look at was found")
     if any(each.wrong for each in found) or (strict and found):
         raise typer.Exit(1)
+
+
+@app.command("answers")
+def answers(
+    path: Place,
+    task: Annotated[
+        str,
+        typer.Option("--task", metavar="TEXT", help="Whose answers they are: `MATH500('math.jsonl')`, `Own('q.csv')`."),
+    ],
+    as_they_are: Annotated[
+        bool, typer.Option("--as-they-are", help="Take the bank's answers, instead of reading its texts again.")
+    ] = False,
+    maps: Maps = None,
+    as_json: Json = False,
+) -> None:
+    """List the grades that may be the fault of extraction or checking: the reference in the text, caps, disagreements.
+
+        ramify audit answers runs/mine --task "Own('questions.jsonl')"
+
+    Texts are read again by the task, and every grade says which rung of its ladder decided. What was not extracted
+    counts as wrong. --json lists every risk, with where the reference stands in the text.
+    """
+    from ramify.cli.source import load, of_task
+    from ramify.tasks.audit import audit_answers
+
+    source = load(path, mapping(maps))
+    found, part, references = of_task(source, task)
+    audited = audit_answers(part, found, references, parse=not as_they_are)
+    left_out = len(source.bank.questions) - len(part.questions)
+    answer = {"source": str(path), "task": task, "candidates": audited.candidates, "left_out": left_out}
+    answer |= {"risks": audited.risks, "rates": audited.rates, "rungs": audited.rungs, "counts": audited.counts}
+    emit(as_json, answer, *_told(audited, left_out))
+
+
+def _told(audited: Any, left_out: int) -> list[str]:
+    """Rates, rungs and the first risks of each kind."""
+    rates = ", ".join(f"{name} {share:.3f}" for name, share in audited.rates.items() if share)
+    rungs = ", ".join(f"{name} {many}" for name, many in audited.rungs.items() if many)
+    head = f"{audited.candidates} candidates; read: {rates}; decided by: {rungs}"
+    if left_out:
+        head += f"; {left_out} questions are not of this task"
+    first = {risk.kind: risk for risk in reversed(audited.risks)}
+    rows = []
+    for kind, many in audited.counts.items():
+        risk = first[kind]
+        where = f"{risk.question}, sample {risk.sample}"
+        rows.append([kind, str(many), where, str(risk.answer), str(risk.reference), risk.shown[-60:]])
+    header = ["risk", "how many", "first", "answer", "reference", "text"]
+    return [head, table(header, rows, left=(0, 2, 3, 4, 5)) if rows else "no grade looks like the fault of extraction"]
 
 
 def findings(source: Source) -> Iterator[Finding]:

@@ -25,6 +25,10 @@ def profile(
     k: Annotated[str, typer.Option("--k", metavar="K,K,...", help="Budgets; 1, 2, 4, ... up to all by default.")] = "",
     maps: Maps = None,
     reference: Reference = "",
+    task: Annotated[
+        str,
+        typer.Option("--task", metavar="TEXT", help="Read and grade the responses by a task: `Own('questions.csv')`."),
+    ] = "",
     grades: Grades = "",
     threshold: Threshold = None,
     by: Annotated[str, typer.Option("--by", metavar="GROUP", help="Pass@k of each group of questions too.")] = "",
@@ -48,14 +52,19 @@ def profile(
 
         ramify profile my.jsonl --map answer=prediction --reference gold
 
+    With responses and no answers, name the task they are for, or a file of its questions and answers:
+
+        ramify profile responses.jsonl --task "Own('questions.csv')"
+
     Every interval says which randomness it covers. Banks and runs on disk work the same way, and programs read JSON:
 
         ramify profile runs/mine --by level --k 1,4,16 --json --no-page
     """
-    from ramify.cli.source import load
+    from ramify.cli.source import graded_by, load
     from ramify.metrics import Tally
 
     source = load(path, mapping(maps), reference=reference, kind=kind)
+    source = graded_by(source, task) if task else source
     outcomes = source.binary(grades, threshold)
     tally = Tally.of_bank(source.bank, outcomes)
     budgets = whole(k, "--k") if k else _budgets(tally.widest)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from ramify.store import Store
 from ramify.store.exchange import read
 from ramify.store.snapshot import Snapshot
 from ramify.tasks.checking import Ladder, canonical
+from ramify.tasks.grading import grade_bank, parsed_bank
 
-__all__ = ["Source", "bank_folder", "equal", "load", "shared", "with_tokens"]
+__all__ = ["Source", "bank_folder", "equal", "graded_by", "load", "of_task", "shared", "with_tokens"]
 
 GOLD = "a reference;"  # how an import says of a column that it is one
 
@@ -172,6 +174,36 @@ def equal(one: str, other: str) -> bool:
     """
     a, b = canonical(one), canonical(other)
     return a.form is not None and a.form == b.form
+
+
+def of_task(source: Source, written: str) -> tuple[Any, Bank, tuple[str, ...]]:
+    """A task with a ladder of checks, the part of the bank that it asked, and what is right: behind the wall."""
+    from ramify.cli.machine import task_of  # here, because few commands need a task
+
+    task = task_of(written)
+    if getattr(task, "answers", "") != "verifiable":
+        raise InvalidValue(f"--task {written}: its grades come from no ladder of checks; `ramify methods Own` has one")
+    asked = {question.id: question for question in task.questions()}
+    known = [question for question in source.bank.questions if question.id in asked]
+    if not known:
+        such = f"{source.bank.questions[0].id!r} is none of its ids, such as {next(iter(asked), '')!r}"
+        raise InvalidValue(f"{source.path} has no question of {written}: {such}")
+    part = source.bank.only([question.id for question in known])
+    return task, part, tuple(task.references([asked[question.id] for question in known]))
+
+
+def graded_by(source: Source, written: str) -> Source:
+    """The source with answers read from its texts by a task, where it has texts, and graded by its ladder."""
+    task, bank, references = of_task(source, written)
+    status = None
+    if bank.text is not None:
+        bank, status = parsed_bank(bank, task)
+    graded = grade_bank(bank, task, references, status)
+    read = ", ".join(f"{name} {share:.3f}" for name, share in graded.rates.items() if share)
+    shown = f"{source.shown}\nnote     read and graded by {written}: {read}"
+    left = len(source.bank.questions) - len(bank.questions)
+    shown += f"\nnote     {left} questions are not of this task, and left out" if left else ""
+    return dataclasses.replace(source, bank=bank, grades={"task": graded.outcomes}, shown=shown)
 
 
 # ------------------------------------------------------------------------------------------------------ several sources
