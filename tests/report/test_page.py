@@ -7,6 +7,8 @@ import hashlib
 import html.parser
 import json
 import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -166,6 +168,19 @@ def test_the_stored_scripts_are_the_published_ones() -> None:
     assert vendor.strange() == []
     assert all((vendor.FOLDER / f"{file.package}.LICENSE").read_text().startswith("Copyright") for file in vendor.FILES)
     assert not [text for text in vendor.scripts() if "</script" in text.lower() or "\r" in text]
+
+
+def test_the_page_of_a_bank_needs_no_study_and_no_drawing_library() -> None:
+    program = """
+import sys
+from ramify.bank import Bank, Outcomes
+from ramify.report import profile_page
+bank = Bank.of({"a": ["1", "2"], "b": ["1", "1"]})
+profile_page(bank, Outcomes.of(bank, [[1, 0], [1, 1]])).html()
+print(sorted(name for name in ("ramify.study", "ramify.models", "vl_convert", "torch") if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 # ------------------------------------------------------------------------------------------------------- awkward banks
