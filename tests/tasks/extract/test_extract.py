@@ -143,6 +143,31 @@ def test_a_closed_box_gives_back_what_was_put_in(inside: str) -> None:
     assert last_box(f"x \\boxed{{{balanced}}} y") == (balanced, True)
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        " ",
+        "answer ",
+        "the answer is ",
+        "{",
+        "\\boxed{",
+        "```\n",
+        "( ",
+        "answer:$ ",
+        "A ",
+        "1,",
+        "<think>",
+        "answer is\n",
+        "#",
+    ],
+)
+def test_a_long_text_takes_no_longer_than_its_length(unit: str) -> None:
+    """Seconds would be minutes if any of the patterns looked at the rest of the text for every place in it."""
+    text = unit * (200_000 // len(unit))
+    for extract in (Boxed(), Letter(), LastNumber(), Phrase(), CodeBlock(), Flexible("words"), Flexible("brackets")):
+        assert extract(text).status in STATUSES
+
+
 def test_segments_put_nothing_in_and_leave_nothing_out() -> None:
     text = "<think>a</think>b"
     found = segments(text)

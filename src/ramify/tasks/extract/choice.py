@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 from ramify.describe import method
 from ramify.errors import require
@@ -13,10 +14,11 @@ from ramify.tasks.extract.segments import segments
 
 __all__ = ["LastNumber", "Letter", "Phrase", "said"]
 
+SAID = 64  # of a text that says it over and over, the last ones
 _SAID = re.compile(
     r"(?:final answer|correct answer|best answer|correct option|correct choice|answer|option|choice)"
     r"(?:\s+(?:choice|option))?\s*(?:\*\*|\$)*\s*(?:is|:|=|would be|must be)\s*:?\s*"
-    r"(?:\*\*|\$|\\text\{|\\mathrm\{)*\s*([^\n]*)",
+    r"(?:\*\*|\$|\\text\{|\\mathrm\{)*\s*([^\n]{0,1000})",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-−+]?\$?\d[\d,]*(?:\.\d+)?(?:/\d+)?|[-−+]?\.\d+")
@@ -24,16 +26,17 @@ _MARKED = re.compile(r"####\s*([^\n]+)")
 
 
 def said(text: str) -> list[str]:
-    """What follows "the answer is", each time it is said.
+    """What follows "the answer is" on its line, the last times that it is said.
 
     >>> said("The answer is (B). No: the correct answer is **C**.")
     ['(B). No: the correct answer is **C**.', 'C**.']
     """
-    found, at = [], 0
+    found: deque[str] = deque(maxlen=SAID)
+    at = 0
     while (match := _SAID.search(text, at)) is not None:
         found.append(match.group(1))
         at = match.start(1)
-    return found
+    return list(found)
 
 
 @method
