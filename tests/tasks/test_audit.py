@@ -12,6 +12,7 @@ import pytest
 from ramify.bank import Bank
 from ramify.decide import Plurality
 from ramify.errors import InvalidValue
+from ramify.tasks import Arithmetic, DescribeFacts
 from ramify.tasks.audit import Overrides, audit_answers
 from ramify.tasks.checking import Checked, Ladder
 from ramify.tasks.extract import Boxed, Parsed
@@ -30,7 +31,7 @@ class Sums:
     def grade(self, answer: str | None, reference: str) -> float:
         return float(Ladder(math=False)(answer, reference).equal)
 
-    def check(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
+    def verdicts(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
         return Ladder(math=False).many(pairs)
 
 
@@ -86,7 +87,7 @@ def test_the_audit_lists_what_extraction_may_have_got_wrong(bank: Bank) -> None:
 
 def test_disagreeing_checkers_are_listed(bank: Bank) -> None:
     class Torn(Sums):
-        def check(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
+        def verdicts(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
             return [Checked(True, "guard", disagree=True) for _ in pairs]
 
     assert audit_answers(bank, Torn(), REFERENCES).counts["checkers disagree"] == 10
@@ -132,3 +133,20 @@ def test_overrides_that_cannot_be_used_are_errors(bank: Bank, tmp_path: Path, ro
     path.write_text(f"question,sample,answer,grade,by\n{row}\n")
     with pytest.raises(InvalidValue, match=message):
         Overrides.read(path).layer(bank)
+
+
+def test_any_task_can_be_graded_and_audited() -> None:
+    """The pocket tasks, and tasks whose utility is a number in between."""
+    task = Arithmetic(1)
+    [question] = task.questions(1)
+    [reference] = task.references([question])
+    bank = Bank.of({question.id: [reference, "0", None]})
+    graded = grade_bank(bank, task, [reference])
+    assert graded.outcomes.values.tolist() == [[1.0, 0.0, 0.0]]
+    text = np.array([[f">{reference}\n", ">x\n", ""]], dtype=object)
+    parsed, status = parsed_bank(dataclasses.replace(bank, text=text), task)
+    assert grade_bank(parsed, task, [reference], status).rates["parse error"] == pytest.approx(1 / 3)
+    facts = DescribeFacts(2)
+    [question] = facts.questions(1)
+    described = grade_bank(Bank.of({question.id: ["Nice."]}), facts, facts.references([question]))
+    assert described.outcomes.values[0, 0] == pytest.approx(2 / 3)  # one short sentence that says none of the facts

@@ -278,10 +278,10 @@ def test_programs_are_graded_by_their_tests(tmp_path: Path) -> None:
     assert graded("import os\nos._exit(0)\ndef total(x): pass") == 0.0
     assert graded("print('PASSED')\ndef total(x): raise ValueError") == 0.0
     assert task.grade(None, reference) == 0.0
-    checked = task.check([("def total(x):\n    return sum(x)", reference)])[0]
+    checked = task.verdicts([("def total(x):\n    return sum(x)", reference)])[0]
     assert checked.why.startswith("bubblewrap")
     slow = HumanEval(str(path), verify="none", box=task.box.__class__(wall=1.0))
-    assert slow.check([("def total(x):\n    while True: pass", reference)])[0].status == "timeout"
+    assert slow.verdicts([("def total(x):\n    while True: pass", reference)])[0].status == "timeout"
 
 
 def test_every_benchmark_is_a_value_that_declares_its_kind() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -94,6 +95,10 @@ def answers(
     as_they_are: Annotated[
         bool, typer.Option("--as-they-are", help="Take the bank's answers, instead of reading its texts again.")
     ] = False,
+    overrides: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Decisions of people (JSONL or CSV), which are applied first.")
+    ] = None,
+    most: Annotated[int, typer.Option(metavar="N", help="How many risks to list; counts are of all.")] = 20,
     maps: Maps = None,
     as_json: Json = False,
 ) -> None:
@@ -102,35 +107,43 @@ def answers(
         ramify audit answers runs/mine --task "Own('questions.jsonl')"
 
     Texts are read again by the task, and every grade says which rung of its ladder decided. What was not extracted
-    counts as wrong. --json lists every risk, with where the reference stands in the text.
+    counts as wrong. Look at the risks, write what you decide into a file (question, run, sample, answer or grade, by,
+    why), and give it back:
+
+        ramify audit answers runs/mine --task "Own('questions.jsonl')" --overrides decided.jsonl
     """
     from ramify.cli.source import load, of_task
-    from ramify.tasks.audit import audit_answers
+    from ramify.tasks.audit import Overrides, audit_answers
 
     source = load(path, mapping(maps))
     found, part, references = of_task(source, task)
-    audited = audit_answers(part, found, references, parse=not as_they_are)
+    decided = None if overrides is None else Overrides.read(overrides)
+    audited = audit_answers(part, found, references, parse=not as_they_are, decided=decided)
     left_out = len(source.bank.questions) - len(part.questions)
     answer = {"source": str(path), "task": task, "candidates": audited.candidates, "left_out": left_out}
-    answer |= {"risks": audited.risks, "rates": audited.rates, "rungs": audited.rungs, "counts": audited.counts}
-    emit(as_json, answer, *_told(audited, left_out))
+    answer |= {"counts": audited.counts, "rates": audited.rates, "rungs": audited.rungs}
+    answer |= {"overridden": audited.overridden, "risks": audited.risks}
+    emit(as_json, answer, *_told(audited, left_out, most))
 
 
-def _told(audited: Any, left_out: int) -> list[str]:
-    """Rates, rungs and the first risks of each kind."""
+def _told(audited: Any, left_out: int, most: int) -> Iterator[str]:
+    """Rates, rungs, how many of each risk, and the first of them."""
     rates = ", ".join(f"{name} {share:.3f}" for name, share in audited.rates.items() if share)
     rungs = ", ".join(f"{name} {many}" for name, many in audited.rungs.items() if many)
     head = f"{audited.candidates} candidates; read: {rates}; decided by: {rungs}"
-    if left_out:
-        head += f"; {left_out} questions are not of this task"
-    first = {risk.kind: risk for risk in reversed(audited.risks)}
-    rows = []
-    for kind, many in audited.counts.items():
-        risk = first[kind]
-        where = f"{risk.question}, sample {risk.sample}"
-        rows.append([kind, str(many), where, str(risk.answer), str(risk.reference), risk.shown[-60:]])
-    header = ["risk", "how many", "first", "answer", "reference", "text"]
-    return [head, table(header, rows, left=(0, 2, 3, 4, 5)) if rows else "no grade looks like the fault of extraction"]
+    head += f"; {audited.overridden} as people decided" if audited.overridden else ""
+    yield head + (f"; {left_out} questions are not of this task" if left_out else "")
+    if not audited.counts:
+        yield "no grade looks like the fault of extraction"
+        return
+    yield table(["risk", "how many"], [[kind, str(many)] for kind, many in audited.counts.items()])
+    header = ["risk", "question, sample", "answer", "reference", "text"]
+    yield table(header, [_row(risk) for risk in audited.risks[:most]], left=range(5))
+
+
+def _row(risk: Any) -> list[str]:
+    shown = " ".join(risk.shown.split())[-60:]
+    return [risk.kind, f"{risk.question}, {risk.sample}", str(risk.answer), str(risk.reference), shown]
 
 
 def findings(source: Source) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ class AIME2024:
     questions = bench.questions
     references = bench.references
     parse = bench.parse_boxed
-    check = bench.checked_by
+    verdicts = bench.checked_by
     grade = bench.grade
 
     def __post_init__(self) -> None:

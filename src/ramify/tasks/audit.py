@@ -19,7 +19,7 @@ import numpy as np
 from ramify.bank import Bank, Layer, Outcomes
 from ramify.errors import InvalidValue, require
 from ramify.tasks.extract.parsed import STATUSES
-from ramify.tasks.grading import Graded, Verifiable, grade_bank, parsed_bank, with_answers
+from ramify.tasks.grading import Graded, Task, grade_bank, parsed_bank, with_answers
 
 __all__ = ["RISKS", "Audit", "Override", "Overrides", "Risk", "audit_answers"]
 
@@ -49,6 +49,7 @@ class Audit:
     candidates: int
     rates: dict[str, float]
     rungs: dict[str, int]
+    overridden: int = 0  # candidates that people have decided
 
     @property
     def counts(self) -> dict[str, int]:
@@ -57,8 +58,12 @@ class Audit:
         return {kind: found[kind] for kind in RISKS if found[kind]}
 
 
-def audit_answers(bank: Bank, task: Verifiable, references: Sequence[str], *, parse: bool = True) -> Audit:
+def audit_answers(
+    bank: Bank, task: Task, references: Sequence[str], *, parse: bool = True, decided: Overrides | None = None
+) -> Audit:
     """List the risks of a bank's grades. With ``parse`` its texts are read again, else its answers are taken.
+
+    What people ``decided`` is applied first, and no risk any more.
 
     A reference of one or two characters is found in any text, so a short one counts only where it stands by itself
     after an "answer" or in a box; a longer one wherever it stands by itself.
@@ -66,16 +71,20 @@ def audit_answers(bank: Bank, task: Verifiable, references: Sequence[str], *, pa
     status = None
     if parse and bank.text is not None:
         bank, status = parsed_bank(bank, task)
+    settled = np.zeros(bank.shape, dtype=bool)
+    if decided is not None:
+        bank = decided.answers(bank)
+        settled[tuple(zip(*decided.places(bank), strict=True))] = bool(decided.rows)
     graded = grade_bank(bank, task, references, status)
     found = []
-    for q, n in zip(*np.nonzero(bank.drawn), strict=True):
+    for q, n in zip(*np.nonzero(bank.drawn & ~settled), strict=True):
         text = "" if bank.text is None else str(bank.text[q, n] or "")
         for kind, shown in _kinds(bank, graded, int(q), int(n), text, references[q]):
             key = bank.key(int(q), int(n))
             grade = float(graded.outcomes.values[q, n])
             answer = bank.answer(int(q), int(n))
             found.append(Risk(kind, key.question, key.run, key.sample, answer, references[q], grade, shown))
-    return Audit(tuple(found), int(bank.drawn.sum()), graded.rates, graded.rungs)
+    return Audit(tuple(found), int(bank.drawn.sum()), graded.rates, graded.rungs, int(settled.sum()))
 
 
 def _kinds(bank: Bank, graded: Graded, q: int, n: int, text: str, reference: str) -> Iterable[tuple[str, str]]:
@@ -170,6 +179,10 @@ class Overrides:
         values = np.where(decided, layer.values, outcomes.on(bank))
         note = f"{outcomes.description}; {int(decided.sum())} overridden by {self.source} ({layer.version})"
         return Outcomes.of(bank, values, note, outcomes.version)
+
+    def places(self, bank: Bank) -> list[tuple[int, int]]:
+        """The candidates that were decided, as indices."""
+        return [place for _, place in self._places(bank)]
 
     def _places(self, bank: Bank) -> list[tuple[Override, tuple[int, int]]]:
         known = {}

@@ -79,7 +79,7 @@ class BBH:
 
     items = bench.items
     references = bench.references
-    check = bench.checked_exactly
+    verdicts = bench.checked_exactly
     grade = bench.grade
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,10 +14,10 @@ from ramify.bank import Bank, Layer, Outcomes
 from ramify.bank.codes import encode
 from ramify.errors import require
 from ramify.tasks.checking.ladder import RUNGS, Checked
-from ramify.tasks.extract.parsed import OK, REFUSED, STATUSES, TIMEOUT, UNREAD, Parsed
+from ramify.tasks.extract.parsed import ALSO, OK, REFUSED, STATUSES, TIMEOUT, UNREAD, Parsed
 from ramify.types import Question
 
-__all__ = ["Graded", "Task", "Verifiable", "grade_bank", "literal_bank", "parsed_bank"]
+__all__ = ["Graded", "Task", "grade_bank", "literal_bank", "parsed_bank", "verdicts"]
 
 CHECKED = {"ok": OK, "refused": REFUSED, "timeout": TIMEOUT, "unread": UNREAD}
 
@@ -36,10 +36,13 @@ class Task(Protocol):
     def grade(self, answer: str | None, reference: str) -> float: ...
 
 
-class Verifiable(Task, Protocol):
-    """A task whose grade is a check that says which rung decided."""
-
-    def check(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]: ...
+def verdicts(task: Task, pairs: Sequence[tuple[str | None, str]]) -> list[tuple[float, Checked]]:
+    """Grades of pairs ``(answer, reference)`` with what decided them, where the task says so by ``verdicts``."""
+    own: Callable[[Sequence[tuple[str | None, str]]], list[Checked]] | None = getattr(task, "verdicts", None)
+    if own is not None:
+        return [(float(checked.equal), checked) for checked in own(pairs)]
+    grades = [task.grade(*pair) for pair in pairs]
+    return [(grade, Checked(grade == 1.0, "exact")) for grade in grades]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +89,7 @@ def parsed_bank(bank: Bank, task: Task) -> tuple[Bank, Array]:
         for n in np.flatnonzero(bank.drawn[q]):
             parsed = task.parse(bank.text[q, n] or "", question)
             row[n] = parsed.answer
-            status[q, n] = STATUSES.index(parsed.status)
+            status[q, n] = STATUSES.index(ALSO.get(parsed.status, parsed.status))
         rows.append(row)
     return with_answers(bank, rows), status
 
@@ -111,20 +114,20 @@ def with_answers(bank: Bank, rows: Sequence[Sequence[str | None]]) -> Bank:
     return dataclasses.replace(bank, answers=np.where(bank.drawn, wide, -1).astype(np.int32), answer_text=tuple(texts))
 
 
-def grade_bank(bank: Bank, task: Verifiable, references: Sequence[str], status: Array | None = None) -> Graded:
+def grade_bank(bank: Bank, task: Task, references: Sequence[str], status: Array | None = None) -> Graded:
     """Grade every drawn candidate against its question's reference. ``status`` is of the parse, where it is known."""
     require(len(references) == len(bank.questions), "references", len(references), "give one for each question")
     places = [(q, int(n)) for q in range(len(bank.questions)) for n in np.flatnonzero(bank.drawn[q])]
     answers = [bank.answer(q, n) for q, n in places]
-    found = task.check(
-        [(None if a is None else str(a), references[q]) for a, (q, _) in zip(answers, places, strict=True)]
+    found = verdicts(
+        task, [(None if a is None else str(a), references[q]) for a, (q, _) in zip(answers, places, strict=True)]
     )
     values = np.full(bank.shape, np.nan)
     rung, codes = np.full(bank.shape, -1, dtype=np.int8), np.full(bank.shape, -1, dtype=np.int8)
     disagree, unguarded = np.zeros(bank.shape, dtype=bool), np.zeros(bank.shape, dtype=bool)
     why = {}
-    for place, answer, checked in zip(places, answers, found, strict=True):
-        values[place], rung[place] = float(checked.equal), RUNGS.index(checked.rung)
+    for place, answer, (grade, checked) in zip(places, answers, found, strict=True):
+        values[place], rung[place] = grade, RUNGS.index(checked.rung)
         missing = STATUSES[1] if status is None or status[place] < 0 else STATUSES[int(status[place])]
         codes[place] = STATUSES.index(CHECKED[checked.status] if answer is not None else missing)
         disagree[place], unguarded[place] = checked.disagree, checked.why.startswith("not guarded")

@@ -48,7 +48,7 @@ class GSM8K:
     items = bench.items
     questions = bench.questions
     references = bench.references
-    check = bench.checked_by
+    verdicts = bench.checked_by
     grade = bench.grade
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ class HMMTFeb2025:
     questions = bench.questions
     references = bench.references
     parse = bench.parse_boxed
-    check = bench.checked_by
+    verdicts = bench.checked_by
     grade = bench.grade
 
     def __post_init__(self) -> None:

@@ -91,7 +91,7 @@ class HumanEval:
         """The last Python block."""
         return CodeBlock()(text)
 
-    def check(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
+    def verdicts(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
         """Run each program with its tests; the verdict says what containment it had."""
         return [self.ran(answer, reference) for answer, reference in pairs]
 

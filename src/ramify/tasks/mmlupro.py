@@ -55,7 +55,7 @@ class MMLUPro:
     questions = bench.questions
     references = bench.references
     parse = bench.parse_letter
-    check = bench.checked_exactly
+    verdicts = bench.checked_exactly
     grade = bench.grade
 
     def __post_init__(self) -> None:

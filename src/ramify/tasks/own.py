@@ -153,7 +153,7 @@ class Own:
             return Letter("ABCDEFGHIJKLMNOPQRSTUVWXYZ")(text)
         return LastNumber(self.vote)(text) if kind == "number" else Boxed(self.vote, limits=self.ladder.limits)(text)
 
-    def check(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
+    def verdicts(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]:
         """Verdicts on pairs ``(answer, reference)``."""
         return self.ladder.many(pairs)
 

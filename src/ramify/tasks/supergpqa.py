@@ -72,7 +72,7 @@ class SuperGPQA:
     questions = bench.questions
     references = bench.references
     parse = bench.parse_letter
-    check = bench.checked_exactly
+    verdicts = bench.checked_exactly
     grade = bench.grade
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ __all__ = ["STATUSES", "Parsed", "failed"]
 
 OK, NOTHING, UNCLOSED, TRUNCATED = "ok", "no answer", "unclosed box", "truncated reasoning"
 REFUSED, TIMEOUT, UNREAD = "refused by limits", "timeout", "parse error"
+ALSO = {"missing": NOTHING, "malformed": UNREAD, "illegal": UNREAD}  # what the pocket tasks say
 STATUSES = (OK, NOTHING, UNCLOSED, TRUNCATED, REFUSED, TIMEOUT, UNREAD)
 """ok; nothing that looks like an answer; a box or code block without its end; reasoning that never ended; larger than
 the limits; the checker ran out of time; found, but not what the task asks for. Every status but ok is ⊥ and counts as

@@ -45,7 +45,7 @@ class Bench(Protocol):
 
 
 class Checking(Protocol):
-    def check(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]: ...
+    def verdicts(self, pairs: Sequence[tuple[str | None, str]]) -> list[Checked]: ...
 
 
 class Voting(Protocol):
@@ -102,7 +102,7 @@ def checked_exactly(self: object, pairs: Sequence[tuple[str | None, str]]) -> li
 
 def grade(self: Checking, answer: str | None, reference: str) -> float:
     """1.0 for a right answer and 0.0 otherwise; ⊥ is 0.0."""
-    return float(self.check([(answer, reference)])[0].equal)
+    return float(self.verdicts([(answer, reference)])[0].equal)
 
 
 def parse_letter(self: Bench, text: str, question: Question | None = None) -> Parsed:  # noqa: ARG001

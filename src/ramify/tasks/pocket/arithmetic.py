@@ -45,6 +45,8 @@ class Arithmetic:
     level: int
     effort: str = "medium"
 
+    answers: ClassVar[str] = "verifiable"
+    turns: ClassVar[str] = "single-turn"
     family: ClassVar[str] = "arithmetic"
     levels: ClassVar[range] = range(1, 10)
 

@@ -57,6 +57,8 @@ class Countdown:
     level: int
     effort: str = "medium"
 
+    answers: ClassVar[str] = "verifiable"
+    turns: ClassVar[str] = "single-turn"
     family: ClassVar[str] = "countdown"
     levels: ClassVar[range] = range(2, 7)
 

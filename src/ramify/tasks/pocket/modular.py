@@ -54,6 +54,8 @@ class Modular:
     level: int
     effort: str = "medium"
 
+    answers: ClassVar[str] = "verifiable"
+    turns: ClassVar[str] = "single-turn"
     family: ClassVar[str] = "modular"
     levels: ClassVar[range] = range(2, 15)
 
