@@ -28,7 +28,7 @@ def test_risks_are_listed_with_their_texts(run: Run, task: str) -> None:
     found = run("audit", "answers", "out.jsonl", "--task", task, "--json").found
     assert found["candidates"] == 4
     assert found["counts"] == {"reference in text": 2, "cap hit": 1, "no answer": 1, "truncated reasoning": 1}
-    assert found["statuses"]["ok"] == 0.5
+    assert found["rates"]["ok"] == 0.5
     assert found["rungs"]["exact"] == 4
     shown = run("audit", "answers", "out.jsonl", "--task", task)
     assert shown.code == 0
@@ -51,4 +51,4 @@ def test_what_people_decided_is_a_risk_no_more(run: Run, task: str) -> None:
 def test_a_task_that_is_none_and_questions_of_another_are_named(run: Run, task: str) -> None:
     assert "that is a method of decide" in run("audit", "answers", "out.jsonl", "--task", "Plurality()").err
     Path("mine.csv").write_text("id,question,answer\nq9,How long?,204\n")
-    assert "ask for questions of mine.csv" in run("audit", "answers", "out.jsonl", "--task", task).err
+    assert "has no question of Own" in run("audit", "answers", "out.jsonl", "--task", task).err
