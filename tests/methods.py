@@ -225,6 +225,7 @@ from ramify.search import (
     GumbelHalving,
     Judge,
     Likelihood,
+    LinearPriority,
     Lookahead,
     NormalScores,
     Particles,
@@ -742,6 +743,7 @@ CONTROLLERS: tuple[Controller, ...] = (
     RAP(width=2, most=12),
     RAP(a=1.0, b=0.2, width=3, unit=UNITS[3], most=8, backup="max"),
     StochasticBeam(k=3, width=5, unit=UNITS[3]),
+    LinearPriority((1.0, 0.1, -0.5, 0.05), width=2, leaves=4),
     Twisted(n=5),
     Twisted(n=6, unit=Chunk(2), resample="multinomial", ess=1.0, depth=4, anneal=2),
 )

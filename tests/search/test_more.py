@@ -20,6 +20,7 @@ from ramify.search import (
     ABMCTS,
     RAP,
     Beam,
+    BestFirst,
     BetaScores,
     Child,
     Chunk,
@@ -27,6 +28,7 @@ from ramify.search import (
     DiverseBeam,
     Expansion,
     Grow,
+    LinearPriority,
     Lookahead,
     NormalScores,
     Rollout,
@@ -253,6 +255,32 @@ def test_a_path_reward_is_the_sum_of_its_steps(a: float, b: float, sample: int) 
             step = math.exp(log.logprob[at] - log.logprob[log.parent[at]])
             total, at = total + step**a * log.score[at] ** b, log.parent[at]
         assert worth[row] == pytest.approx(total)
+
+
+# ------------------------------------------------------------------------------------------------------------- policies
+
+
+def test_a_priority_by_score_alone_is_best_first() -> None:
+    for i in range(10):
+        key = KEY._replace(sample=i)
+        learned, best = LinearPriority(width=2, leaves=5), BestFirst(width=2, leaves=5)
+        assert facts(WORLD.search(learned, key)) == facts(WORLD.search(best, key))
+
+
+def test_a_priority_weighs_what_the_tree_knows() -> None:
+    root = [Child((1,), 0.5, logprob=-1.0), Child((2,), 0.25, logprob=-2.0)]
+    below = [Child((3,), 0.125, logprob=-0.5), Child((4,), 0.375, logprob=-4.0)]
+    tree = Tree().told(Expansion(0, (Grow(0, 2),)), {0: root}).told(Expansion(1, (Grow(2, 2),)), {2: below})
+    for weights, row in (
+        ((1.0, 0.0, 0.0, 0.0), 1),
+        ((1.0, 1.0, 0.0, 0.0), 4),  # 0.5 + 1 against 0.375 + 2
+        ((0.0, 0.0, -1.0, 0.0), 3),  # it fell by 0.125
+        ((0.0, 0.0, 0.0, 1.0), 3),  # log p of the step is -0.5
+        ((0.0, 0.0, 0.0, 0.0), 1),  # the shallower
+    ):
+        assert ask(LinearPriority(weights, width=2), tree).grow[0].node == row
+    with pytest.raises(InvalidValue, match="four"):
+        LinearPriority((1.0, math.inf, 0.0, 0.0))
 
 
 # --------------------------------------------------------------------------------------------------------- populations

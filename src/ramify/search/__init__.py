@@ -21,6 +21,7 @@ from ramify.search.lookahead import Lookahead
 from ramify.search.mcts import PUCT, UCT, GumbelHalving
 from ramify.search.particle import Particles
 from ramify.search.picture import svg_picture, text_picture
+from ramify.search.policy import LinearPriority
 from ramify.search.rap import RAP
 from ramify.search.reject import Restarts, SpeculativeRejection
 from ramify.search.stochastic import StochasticBeam
@@ -54,6 +55,7 @@ __all__ = [
     "Judge",
     "Layered",
     "Likelihood",
+    "LinearPriority",
     "Lookahead",
     "NormalScores",
     "Particles",

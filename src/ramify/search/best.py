@@ -7,6 +7,7 @@ import math
 from ramify.describe import method
 from ramify.errors import is_whole, require
 from ramify.search.control import grown
+from ramify.search.log import Log
 from ramify.search.tree import Expansion, Grow, Tree
 from ramify.search.unit import Chunk, Unit
 from ramify.types import Key
@@ -79,12 +80,12 @@ class DepthFirst:
     tell = grown
 
 
-def by_score(score: float, depth: int, row: int) -> tuple[float, ...]:
-    return -score, depth, row
+def by_score(log: Log, row: int) -> tuple[float, ...]:
+    return -log.score[row], log.depth[row], row
 
 
-def by_depth(score: float, depth: int, row: int) -> tuple[float, ...]:
-    return -depth, -score, row
+def by_depth(log: Log, row: int) -> tuple[float, ...]:
+    return -log.depth[row], -log.score[row], row
 
 
 def _over(tree: Tree, search: BestFirst | DepthFirst) -> bool:

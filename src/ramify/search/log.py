@@ -24,7 +24,7 @@ __all__ = ["CUT", "GROWN", "LEAF", "OPEN", "PRUNED", "Child", "Children", "Expan
 # controller, which may be wrong.
 OPEN, GROWN, LEAF, PRUNED, CUT = range(5)
 
-Order: TypeAlias = Callable[[float, int, int], tuple[float, ...]]
+Order: TypeAlias = Callable[["Log", int], tuple[float, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -253,14 +253,14 @@ class Log:
         return self.backup().best
 
     def heap(self, order: Order) -> list[tuple[float, ...]]:
-        """The open prefixes with a score as a heap by ``order(score, depth, row)``, whose last entry is the row.
+        """The open prefixes with a score as a heap by ``order(log, row)``, whose last entry is the row.
 
         A prefix that is no longer open never is again, so what is popped here stays popped.
         """
         heap, seen = self._heaps.get(order, ([], 1))
         for row in range(seen, len(self.parent)):
             if self.state[row] == OPEN and self.own[row]:
-                heapq.heappush(heap, order(self.score[row], self.depth[row], row))
+                heapq.heappush(heap, order(self, row))
         self._heaps[order] = heap, len(self.parent)
         while heap and self.state[int(heap[0][-1])] != OPEN:
             heapq.heappop(heap)
