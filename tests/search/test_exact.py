@@ -156,7 +156,7 @@ def test_the_inclusion_probability_is_that_of_passing_the_threshold() -> None:
             hits.append(q)
     assert 0 < min(hits) < max(hits) <= 1
     every = World(SMALL, 2, lambda _: 0.0).search(StochasticBeam(k=50, width=3, unit=TopTokens(2)))
-    assert StochasticBeam(k=50).layer("inclusion", every, every.rows(LEAF)) == [1.0] * 7
+    assert StochasticBeam(TopTokens(2)).layer("inclusion", every, every.rows(LEAF)) == [1.0] * 7
     part = World(SMALL, 2, lambda _: 0.0).search(controller, most=1)
     assert np.isnan(controller.layer("weight", part, part.rows(LEAF))).all(), "unknown before the end"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from fractions import Fraction
 
@@ -133,6 +134,23 @@ def test_candidates_are_ranked_by_where_they_lead() -> None:
     assert tree.path(6) == (1, 1)
     assert tree.rows(CUT) == [1, 3, 4, 5]
     assert tree.rows(LEAF) == []
+
+
+def test_what_would_go_wrong_is_refused() -> None:
+    for wrong, field in (
+        (lambda: Lookahead(unit=TopTokens(4)), "Lookahead.unit"),
+        (lambda: Lookahead(n=5, m=2), "Lookahead.n"),
+        (lambda: DiverseBeam(n=8, m=2, groups=3), "DiverseBeam.n"),
+        (lambda: DiverseBeam(penalty=-1.0), "DiverseBeam.penalty"),
+        (lambda: NormalScores(tau2=0.0), "NormalScores.tau2"),
+        (lambda: BetaScores(a=0.0), "BetaScores.a"),
+        (lambda: RAP(a=-1.0), "RAP.a"),
+        (lambda: StochasticBeam(TopTokens(4), k=0), "StochasticBeam.k"),
+        (lambda: Twisted(resample="residual"), "Twisted.resample"),
+        (lambda: Twisted(ess=2.0), "Twisted.ess"),
+    ):
+        with pytest.raises(InvalidValue, match=re.escape(field)):
+            wrong()
 
 
 def test_a_lookahead_leaves_finished_leaves_of_its_own_alone() -> None:

@@ -7,7 +7,7 @@ from ramify.errors import is_whole, require
 from ramify.search.control import grown
 from ramify.search.level import root
 from ramify.search.tree import GROWN, LEAF, OPEN, Expansion, Grow, Tree
-from ramify.search.unit import Chunk, Rollout, Unit
+from ramify.search.unit import Chunk, Rollout, TopTokens, Unit
 from ramify.types import Key
 
 __all__ = ["Lookahead"]
@@ -32,6 +32,8 @@ class Lookahead:
             value = getattr(self, name)
             require(is_whole(value, least), f"Lookahead.{name}", value, f"use an integer >= {least}")
         require(self.n % self.m == 0, "Lookahead.n", self.n, "use a multiple of m")
+        ok = not isinstance(self.unit, TopTokens)
+        require(ok, "Lookahead.unit", self.unit, "use a unit that is drawn: looking ahead would use up the best token")
 
     def ask(self, tree: Tree, key: Key, left: float) -> Expansion | None:
         if not tree.expansions:

@@ -31,9 +31,9 @@ class StochasticBeam:
     known when the search has come to its end.
     """
 
+    unit: TopTokens
     k: int = 8
     width: int = 64
-    unit: TopTokens = TopTokens(0)
 
     layers = ("perturbed", "inclusion", "weight")
 
