@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ramify.decode import Chain, Mirostat, Operator, Repetition, Temperature, TopP
 from ramify.describe import text
 from ramify.errors import InvalidValue
-from ramify.models import LocalSampler, Memory, Pocket, Tabular
+from ramify.models import Crew, LocalSampler, Memory, Pocket, Tabular
 from ramify.models.memory import spelled
 from ramify.models.pocket.cache import BLOCK
 from ramify.models.pocket.model import engine_of
@@ -209,6 +209,8 @@ def test_a_memory_serves_one_model_and_decoder() -> None:
         LocalSampler(MODEL, Chain(), memory=memory)
     assert LocalSampler(MODEL, Chain()).sharing(memory).memory is None
     assert LocalSampler(MODEL, Temperature(0.5)).sharing(memory).memory is memory
+    with pytest.raises(InvalidValue, match="processes share none"):
+        Crew(LocalSampler(MODEL, Temperature(0.5), memory=memory), 2)
     with pytest.raises(InvalidValue, match="use a number of tokens >= 0"):
         Memory(MODEL, Chain(), -1)
     assert spelled((1, 2), (SAMPLED, APPENDED)) == (1, ~2)

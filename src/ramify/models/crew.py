@@ -46,6 +46,8 @@ class Crew:
     def __post_init__(self) -> None:
         fits = 1 <= self.workers <= self.local.batch
         require(fits, "workers", self.workers, f"use 1 to {self.local.batch}, a row of the batch each at least")
+        memory = self.local.memory
+        require(memory is None, "LocalSampler.memory", memory, "processes share none: use workers=1")
 
     def __call__(self, requests: Iterable[Request]) -> Iterator[Leaf]:
         waiting = iter(requests)
