@@ -1,6 +1,11 @@
 """Nodes a second of the tree and its controllers with a free evaluator, against treequest and a plain mutable UCT.
 
 python benchmarks/search.py [--most 1000000]          (pip install treequest)
+
+And searches of steps on the pocket engine that fork shared prefixes, against the same ones that compute all of them
+anew:
+
+python benchmarks/search.py --shared [--questions 8]
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import importlib.util
 import math
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from clock import best
@@ -173,10 +179,62 @@ def peers(nodes: int = 1_000) -> None:
         print(f"{name:>28}{slow:>12,.0f} treequest{fast:>12,.0f} here{fast / slow:>10,.0f} x", flush=True)
 
 
+# ------------------------------------------------------------------------------------------------------ shared prefixes
+
+
+def shared(count: int) -> None:
+    """Seconds of searches over shared prefixes and of the same searches without: the same trees and scores."""
+    from ramify.bank import Proposal
+    from ramify.decode import Temperature
+    from ramify.ledger import Ledger, Tokens
+    from ramify.models import Pocket, ValueHead, decode_with
+    from ramify.models.pocket.model import engine_of
+    from ramify.run import Arm, Search, Searched, run_search
+    from ramify.search import Evaluator, Exponentiated, Particles, ToDelimiter
+    from ramify.tasks import Countdown
+
+    model, step = Pocket("main"), ToDelimiter((int(Pocket("main").encode("\n")[0]),), most=40)
+    asked, pool = Countdown(5).questions(count, run="benchmarks/search"), engine_of(model).pool
+    arm = Arm(Proposal(run="b"), decode_with(model, Temperature(1.0)), lambda q: model.encode(q.prompt))
+
+    def search(controller: Controller, evaluator: Evaluator, memory: float) -> Searched:
+        protocol = Search(controller, evaluator, cap=120)
+        return run_search(protocol, asked, arm, Ledger("tokens", Tokens()), lambda text, _: text, memory=memory)
+
+    apart, together, free = ValueHead("main"), ValueHead("main", shared=True), Exponentiated()
+    controllers: dict[str, Controller] = {
+        "beam 16/4": Beam(16, 4, step),
+        "REBASE 16": Rebase(16, 0.2, step),
+        "particles 16": Particles(16, step),
+        "best-first, 48 expansions of 4": BestFirst(4, step, most=48),
+    }
+    head = f"{'anew':>9}{'shared':>9}{'faster':>9}{'computed':>11}{'represented':>13}{'blocks copied':>15}"
+    print(f"{'search':44}{head}  peak")
+    kinds: list[tuple[str, Evaluator, Evaluator]] = [("likelihood", free, free), ("value", apart, together)]
+    for (name, controller), (label, anew, reads) in product(controllers.items(), kinds):
+        before, copied = search(controller, anew, 0), pool.copied
+        found = search(controller, reads, math.inf)
+        copied, use = pool.copied - copied, found.compute.sharing
+        for a, b in zip(before.trees, found.trees, strict=True):
+            assert (a.column("score")[1:] == b.column("score")[1:]).all(), "the same bits"
+        slow = best(lambda c=controller, e=anew: search(c, e, 0), 3, time.process_time)  # type: ignore[misc]
+        fast = best(lambda c=controller, e=reads: search(c, e, math.inf), 3, time.process_time)  # type: ignore[misc]
+        assert use is not None
+        print(
+            f"{name + ', ' + label:44}{slow:>7.2f} s{fast:>7.2f} s{slow / fast:>7.1f} x{use.computed:>11,}"
+            f"{use.represented:>13,}{copied:>15,}  {use.peak_tokens:,} tokens, {use.peak_bytes / 2**20:.0f} MiB"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=1_000_000)
+    parser.add_argument("--shared", action="store_true", help="shared prefixes on the pocket engine, and nothing else")
+    parser.add_argument("--questions", type=int, default=8)
     options = parser.parse_args()
+    if options.shared:
+        shared(options.questions)
+        return
     trees(options.most)
     others()
     peers()
