@@ -25,6 +25,10 @@ def run(
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Validate and plan, and run nothing.")] = False,
     reduced: Annotated[bool, typer.Option("--reduced", help="The small form that the file itself describes.")] = False,
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="NAME", help="Only these, where not all are served at once. Repeatable."),
+    ] = None,
     no_page: Annotated[bool, typer.Option("--no-page", help="Write no report.html.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -42,11 +46,11 @@ def run(
     from ramify.study import check_study, run_study
 
     if check:
-        found = check_study(study, reduced=reduced)
+        found = check_study(study, reduced=reduced, offline=True)
         return emit(as_json, *_planned(study, found))
     folder = out or Path("runs") / (study.stem + ("-reduced" if reduced else ""))
     with resumable(), track(f"running {study.name}", 0) as tracker:
-        result = run_study(study, folder, tracker.progress, reduced=reduced)
+        result = run_study(study, folder, tracker.progress, reduced=reduced, models=models or ())
     page = None if no_page else _page(result).write(folder / "report.html")
     return emit(as_json, _summary(result, folder, page), *_told(result, folder, page))
 
@@ -117,8 +121,10 @@ def _planned(study: Path, found: Checked) -> tuple[dict[str, Any], str]:
     answer = {"study": str(study), "title": given.title, **names, "leaves": planned.leaves, "worst": planned.worst}
     sizes = ", ".join(f"{len(each)} {part}" for part, each in names.items())
     worst = f"at most {planned.leaves:,} leaves, {planned.worst:,.0f} at worst (every leaf at its cap)"
-    shared = "\n".join(planned.shared)
-    return answer | {"shared": list(planned.shared)}, f"{study}: {sizes}; {worst}\n{shared}\nnothing is wrong with it"
+    shared, absent = "\n".join(planned.shared), list(found.absent)
+    ends = [f"not here yet, and needed to run it: {each}" for each in absent] or ["nothing is wrong with it"]
+    said = "\n".join([f"{study}: {sizes}; {worst}", shared, *ends])
+    return answer | {"shared": list(planned.shared), "absent": absent}, said
 
 
 def _summary(result: Result, folder: Path, page: Path | None) -> dict[str, Any]:
