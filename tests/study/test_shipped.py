@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ramify.study import Result, check_study, load, run_study
+from ramify.study import Result, check_study, load, run_study, tables
 from ramify.study.result import KINDS
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -74,6 +74,26 @@ def test_the_field_block_weighs_fields_alike(ran: dict[str, Result]) -> None:
     sizes = {each.group: each.questions for each in ran["fields"].measures if each.group.startswith("set=")}
     assert len(sizes) == 16
     assert set(sizes.values()) == {2}
+
+
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name != "demo"])
+def test_the_tables_are_those_of_the_result(ran: dict[str, Result], name: str) -> None:
+    result = ran[name]
+    text = tables.page([(f"ramify run studies/{name}.toml", result)])
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} - {0}
+    for row in result.rows:
+        assert row.model in text
+    if name == "broad":
+        assert rows[0] == "| model | arithmetic (21) | modular (24) | countdown (9) |"
+        return
+    task, best = result.rows[0].task, result.rows[0].model
+    measured = {each.metric: each for each in result.measures if each.model == best and not each.group}
+    k = max(row.k or 0 for row in result.rows)
+    found = tables.reducers(result, task, best, [k]).splitlines()
+    if f"PassAt(k={k})" in measured:
+        assert found[2] == f"| Pass@k | {100 * measured[f'PassAt(k={k})'].estimate.value:.1f} |"
+        assert found[3] == f"| pass^k | {100 * measured[f'PassHat(k={k})'].estimate.value:.1f} |"
 
 
 @pytest.mark.parametrize("name", INVENTORY)

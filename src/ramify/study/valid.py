@@ -77,8 +77,8 @@ def _protocols(study: Study) -> Iterator[Problem]:
         if each.budgets and not each.shares:
             why = "a stop, a limit, a director or a controller decides how many there are"
             yield (*at, "budgets"), f"budgets = {list(each.budgets)}: {why}; use n for the most, or limits"
-        elif each.shares and study.n is not None and max(study.budgets_of(each)) > study.n:
-            large = max(study.budgets_of(each))
+        elif each.budgets and study.n is not None and max(each.budgets) > study.n:
+            large = max(each.budgets)
             yield (*at, "budgets"), f"budgets: {large} candidates of a bank of n = {study.n}; raise n of the study"
         asks = [name for name, value in each.evidence if kind_of(value) == "verifier"]
         asks += ["diagnostic"] if each.diagnostic not in ("", OUTCOMES) else []
