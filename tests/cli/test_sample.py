@@ -34,6 +34,14 @@ def test_a_run_is_sampled_graded_and_replayed(run: Run) -> None:
     assert replayed.found["candidates"]["changed_traces"] == 0
 
 
+def test_the_answers_of_a_run_are_audited_by_its_task(run: Run) -> None:
+    run("sample", "runs/a", *SMALL)
+    found = run("audit", "answers", "runs/a", "--task", "Countdown(3)", "--json").found
+    assert (found["candidates"], found["left_out"]) == (16, 0)
+    graded = run("profile", "runs/a", "--task", "Countdown(3)", "--no-page", "--json").found
+    assert graded["profile"] == run("profile", "runs/a", "--no-page", "--json").found["profile"]
+
+
 def test_the_same_command_adds_nothing(run: Run) -> None:
     first = run("sample", "runs/a", *SMALL, "--json").found
     again = run("sample", "runs/a", *SMALL, "--json").found
@@ -83,6 +91,9 @@ def test_a_search_submits_keeps_its_leaves_and_counts_what_it_gave_up(run: Run) 
     with Store.open("leaves").snapshot() as snapshot:
         assert snapshot.bank().kind == "search"
         assert snapshot.outcome_names == ["correct"]
+    drawn = run("search", *options, "--controller", "Beam(n=4, m=2)", "--tree", "1").out
+    assert "finished" in drawn or "pruned by proof" in drawn
+    assert "prefixes: " in drawn
     own = run("search", *options, "--controller", "Beam(n=4, m=2, unit=Chunk(8))", "--json").found
     assert "ToDelimiter" not in own["protocol"]
     poor = run("search", *options, "--controller", "Beam(n=4, m=2)", "--budget", "100", "--json").found

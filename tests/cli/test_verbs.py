@@ -230,6 +230,7 @@ def test_the_audit_of_answers_lists_what_extraction_may_have_got_wrong(run: Run,
     page = run("audit", "answers", responses, "--task", "Own('questions.jsonl')").out
     assert "a, 1" in page
     assert "1 questions are not of this task" in page
+    assert "it is not verifiable" in run("audit", "answers", responses, "--task", "DescribeFacts()").err
     refused = run("audit", "answers", responses, "--task", "Countdown(4)")
     assert refused.code == 2
     assert "Question.prompt" in refused.err  # of a generated task, what is right follows from the prompt

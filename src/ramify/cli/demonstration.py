@@ -29,7 +29,7 @@ from ramify.metrics import (
 from ramify.metrics.curves import bank_costs
 from ramify.models import OutcomeHead, ValueHead
 from ramify.run import BudgetForcing, Leaves, Search, Sequential, run_leaves, run_search, run_sequential
-from ramify.search import Beam, ToDelimiter
+from ramify.search import Beam, ToDelimiter, svg_picture
 from ramify.types import Key, Sampler
 
 __all__ = ["Alone", "Measured", "Setting", "finding", "forced", "grown", "measured", "sampled"]
@@ -80,6 +80,7 @@ class Alone:
     utility: Array  # [Q]
     cost: Mapping[str, Array]  # stage -> [Q] tokens
     bank: Bank
+    drawing: str = ""  # of the first question's tree, as SVG
 
     @property
     def right(self) -> Estimate:
@@ -141,7 +142,9 @@ def grown(setting: Setting, found: Measured, watch: Watch) -> Measured:
     arm = setting.machine.arm(setting.machine.proposal("demo/search"), asked.questions, watch)
     ran = run_search(setting.search, asked.questions, arm, setting.ledger, asked.parse)
     made = (text(setting.search), "search", ran.answers, ran.ledgers, ran.bank)
-    return _with(setting, found, "beam search", *made)
+    returned = [row for row in ran.returned[:1] if row >= 0]
+    drawing = svg_picture(ran.trees[0], setting.machine.model.text, returned=returned)
+    return _with(setting, found, "beam search", *made, drawing)
 
 
 def forced(setting: Setting, found: Measured, watch: Watch) -> Measured:
@@ -173,11 +176,13 @@ def _with(
     answers: Sequence[Any],
     ledgers: Sequence[Ledger],
     bank: Bank,
+    drawing: str = "",
 ) -> Measured:
     right = setting.asked.grades(answers)
     spent = {stage: np.array([getattr(each.spent, stage) for each in ledgers], float) for stage in Spent._fields}
     cost = {stage: amounts for stage, amounts in spent.items() if amounts.any()}
-    return dataclasses.replace(found, alone={**found.alone, name: Alone(protocol, regime, right, cost, bank)})
+    made = Alone(protocol, regime, right, cost, bank, drawing)
+    return dataclasses.replace(found, alone={**found.alone, name: made})
 
 
 def mean(values: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:

@@ -13,7 +13,7 @@ from ramify.bank import Bank
 from ramify.cli.demonstration import Alone, Measured, Setting, mean
 from ramify.decide import BestOfN, Plurality
 from ramify.describe import text
-from ramify.report import Page, page_of
+from ramify.report import Page, Picture, page_of
 from ramify.study import Comparison, Coverage, Result, Row
 
 __all__ = ["page", "result_of"]
@@ -28,7 +28,17 @@ RULES = {  # what the table calls it -> (what a reader of the page sees, the rul
 
 def page(setting: Setting, found: Measured, said: str) -> Page:
     """The page, opened by the sentences of the demo."""
-    return dataclasses.replace(page_of(result_of(setting, found)), finding=said)
+    drawn = tuple(_picture(setting, name, each) for name, each in found.alone.items() if each.drawing)
+    return dataclasses.replace(page_of(result_of(setting, found), pictures=drawn), finding=said)
+
+
+def _picture(setting: Setting, name: str, each: Alone) -> Picture:
+    question = setting.asked.questions[0]
+    title = f"What the {name} grew on the first question, {question.prompt.strip()}"
+    alt = (
+        f"The tree of prefixes that the {name} grew, with their scores, what it gave up, and the leaf that it returned."
+    )
+    return Picture("tree", title, each.drawing, alt, "A step is a line. Given up by score is not proven hopeless.")
 
 
 def result_of(setting: Setting, found: Measured) -> Result:

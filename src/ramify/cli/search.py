@@ -38,6 +38,9 @@ def search(
     questions: Questions = 8,
     cap: Annotated[int, typer.Option(min=1, help="Tokens a trajectory, at most.")] = 200,
     budget: Budget = None,
+    tree: Annotated[
+        int, typer.Option("--tree", metavar="N", min=0, help="Draw the trees of the first N questions, as text.")
+    ] = 0,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Keep the leaves as a bank.")] = None,
     run: Annotated[str, typer.Option("--run", metavar="NAME", help="Names the random streams.")] = "search",
     batch: Annotated[int, typer.Option(min=1, help="Rows at a time: changes the speed, never the result.")] = 128,
@@ -51,6 +54,10 @@ def search(
     what is proven hopeless; what a controller gives up by score is counted apart:
 
         ramify search --controller "Rebase(width=8)" --check "Sound()" --budget 600 --questions 20
+
+    Look at what it grew, gave up and returned:
+
+        ramify search --questions 1 --tree 1
 
     A controller with a unit of its own (`Beam(n=8, m=4, unit=Chunk(16))`) keeps it; --step is for those without.
     `ramify methods --kind controller` lists controllers, evaluators and units.
@@ -68,7 +75,8 @@ def search(
     answer = _summary(protocol, asked, found)
     if out is not None:
         _keep(out, asked, found)
-    emit(as_json, answer, *_told(answer), f"leaves kept in {out}" if out else "")
+    trees = _trees(machine, found, tree)
+    emit(as_json, answer | {"trees": trees}, *trees, *_told(answer), f"leaves kept in {out}" if out else "")
 
 
 def protocol_of(
@@ -137,6 +145,17 @@ def _told(found: dict[str, Any]) -> list[str]:
     tail = f"\n... and {more} more: --json has all" if more > 0 else ""
     note = "Pruned prefixes were proven hopeless by a sound check; cut ones were given up by score, which may be wrong."
     return [head, table(names, rows, left=(0, 1)) + tail, note]
+
+
+def _trees(machine: Machine, found: Searched, many: int) -> list[str]:
+    """The first trees as text, a prefix a line: its words, its score, its visits, and what became of it."""
+    from ramify.search import text_picture
+
+    chosen = zip(found.trees[:many], found.returned[:many], found.bank.questions[:many], strict=True)
+    return [
+        f"{question.prompt.strip()}\n{text_picture(tree, machine.model.text, returned=[row] if row >= 0 else [])}"
+        for tree, row, question in chosen
+    ]
 
 
 def _keep(directory: Path, asked: Asked, found: Searched) -> None:

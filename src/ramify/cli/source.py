@@ -182,7 +182,7 @@ def of_task(source: Source, written: str) -> tuple[Any, Bank, tuple[str, ...]]:
 
     task = task_of(written)
     if getattr(task, "answers", "") != "verifiable":
-        raise InvalidValue(f"--task {written}: its grades come from no ladder of checks; `ramify methods Own` has one")
+        raise InvalidValue(f"--task {written}: it is not verifiable; `ramify methods Own` is, for a file of questions")
     if hasattr(task, "family"):  # generated: what is right follows from the prompts
         return task, source.bank, tuple(task.references(source.bank.questions))
     asked = {question.id: question for question in task.questions()}
