@@ -110,7 +110,8 @@ def study(models: int = 3, tasks: int = 2, questions: int = 24, candidates: int 
         for measure, start in (("spearman", 0.7), ("kendall", 0.6))
     )
     first = rows[0]
-    gain = bootstrap_difference_of(rows[3].utility, rows[0].utility)
+    last = max((row for row in rows if row.bank == first.bank and row.name == "plurality"), key=lambda row: row.k or 0)
+    gain = bootstrap_difference_of(last.utility, first.utility)
     return Result(
         title="A synthetic study",
         card={"unit": "Tokens()", "budgets": "1, 2, 4, 8", "rule": "Plurality()"},

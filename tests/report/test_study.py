@@ -117,3 +117,27 @@ def test_a_study_without_banks_still_has_a_page() -> None:
     page = page_of(dataclasses.replace(result, banks={}, outcomes={}, agreements=(), comparisons=(), measures=()))
     assert set(page.figures()) == {"scaling"}
     assert page.html()
+
+
+def test_configurations_stand_side_by_side_at_their_largest_budget(found: tuple[Result, Page]) -> None:
+    result, page = found
+    figure = page.figures()["standing"]
+    assert len({figure.view, *figure.views}) == 2 * 4  # tasks x protocols
+    mine = [row for row in figure.rows if row["view"] == "task A: plurality"]
+    expected = {row.model: row.mean for row in result.rows if (row.task, row.name, row.k) == ("task A", "plurality", 8)}
+    assert {row["configuration"]: row["utility"] for row in mine} == pytest.approx(expected)
+    assert [row["utility"] for row in mine] == sorted(expected.values(), reverse=True)
+
+
+def test_one_sample_a_question_has_no_curves() -> None:
+    result = study(3, 2, 12, 1)
+    page = page_of(dataclasses.replace(result, agreements=()))
+    assert set(page.figures()) == {"scaling", "standing", "differences", "groups"}
+    assert "nothing here is about choosing between candidates" in page.html()
+    assert len(page.tables()["rates"].rows) == 6
+
+
+def test_what_banks_have_in_common_is_said_once(found: tuple[Result, Page]) -> None:
+    text = found[1].html()
+    assert text.count("intervals over 14 questions are rough.") == 1
+    assert "model 0, task A, model 1, task A, model 2, task A and 3 more: intervals over 14 questions" in text

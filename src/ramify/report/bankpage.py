@@ -14,7 +14,7 @@ from ramify.report.groups import groups_section
 from ramify.report.health import bank_card, bank_remarks, card_section, headroom_section, trust_section
 from ramify.report.profile import profile_section
 from ramify.report.questions import ROOM, Spell, explorer_section
-from ramify.report.selection import scaling_section, selection_section
+from ramify.report.selection import accuracy_section, scaling_section, selection_section
 from ramify.report.stopping import stopping_section
 from ramify.report.values import Page, Picture
 from ramify.report.verifier import verifier_section
@@ -42,16 +42,13 @@ def profile_page(
     name = title or next((proposal.run for proposal in bank.proposals if proposal.run), "") or "bank"
     case = Case(text.shown(name), bank, outcomes)
     cases = [case]
+    several = [scaling_section, profile_section, selection_section, stopping_section, verifier_section]
     sections = [
-        scaling_section(cases),
-        profile_section(cases),
-        selection_section(cases),
-        stopping_section(cases),
-        verifier_section(cases),
+        *(make(cases) for make in (several if case.top > 1 else [accuracy_section])),
         groups_section(cases),
-        headroom_section(cases),
+        headroom_section(cases) if case.top > 1 else None,
         explorer_section(cases, {} if spell is None else {case.name: spell}, room),
-        card_section({**bank_card(case), **(card or {})}, (*bank_remarks(case), *pictures)),
+        card_section({**bank_card(case), **(card or {})}, (*bank_remarks(cases), *pictures)),
         trust_section(cases, {}),
     ]
     return Page(

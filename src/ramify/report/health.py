@@ -170,28 +170,29 @@ def _range(counts: Any) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def bank_remarks(case: Case) -> list[Remark]:
-    """What a reader must know of this bank before any number of it."""
-    name, bank, shares = case.name, case.bank, case.shares
+def bank_remarks(cases: Sequence[Case]) -> list[Remark]:
+    """What a reader must know of these banks before any number of them; what several have in common is said once."""
+    found: dict[Remark, list[str]] = {}
+    for case in cases:
+        for remark in _remarks(case):
+            found.setdefault(remark, []).append(case.name)
+    return [Remark(f"{text.listed(names, 3)}: {remark.words}", remark.level) for remark, names in found.items()]
+
+
+def _remarks(case: Case) -> list[Remark]:
+    bank, shares = case.bank, case.shares
     interfaces = sorted({proposal.interface for proposal in bank.proposals})
     capped, ungraded = text.percent(shares["capped"]), text.percent(shares["ungraded"])
-    stopped = f"{name}: sampling stopped by what the candidates showed, so shares of this bank are biased."
-    dependent = f"{name}: candidates are {bank.kind}, not independent draws; its numbers describe this bank alone."
+    stopped = "sampling stopped by what the candidates showed, so shares of the bank are biased."
+    dependent = f"candidates are {bank.kind}, not independent draws; the numbers describe the bank alone."
+    cut = f"{capped} of candidates hit the length cap; accuracy cannot be told from the cap."
     found = [
         (bank.kind == "stopped", Remark(stopped, "warning")),
         (bank.kind not in ("stopped", "iid"), Remark(dependent)),
-        (len(interfaces) > 1, Remark(f"{name} mixes prompt interfaces: {text.listed(interfaces)}.", "warning")),
-        (
-            shares["ungraded"] > 0,
-            Remark(f"{name}: {ungraded} of candidates have no grade. They are left out, not wrong."),
-        ),
-        (
-            shares["capped"] > CAPPED,
-            Remark(
-                f"{name}: {capped} of candidates hit the length cap; accuracy cannot be told from the cap.", "warning"
-            ),
-        ),
-        (len(bank.questions) < FEW, Remark(f"{name}: intervals over {len(bank.questions)} questions are rough.")),
+        (len(interfaces) > 1, Remark(f"prompt interfaces are mixed: {text.listed(interfaces)}.", "warning")),
+        (shares["ungraded"] > 0, Remark(f"{ungraded} of candidates have no grade. They are left out, not wrong.")),
+        (shares["capped"] > CAPPED, Remark(cut, "warning")),
+        (len(bank.questions) < FEW, Remark(f"intervals over {len(bank.questions)} questions are rough.")),
     ]
     return [remark for applies, remark in found if applies]
 

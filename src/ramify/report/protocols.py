@@ -18,6 +18,7 @@ from ramify.study.result import STAGES, Comparison, Result, Row
 
 __all__ = ["comparison_section", "costs", "estimate_of", "frontier", "protocol_section", "results_table"]
 
+SENTENCES = 4  # about shared banks, before they move to the protocol card
 VIEWS = 60  # specifications of one figure; beyond it only total costs can be chosen
 
 
@@ -39,7 +40,9 @@ def protocol_section(result: Result) -> Section:
         "on their own."
     )
     parts: list[Part] = [frontier(result)]
-    parts += [Remark(sentence) for sentence in result.shared]
+    parts += [standing(result)] if len({row.model for row in result.rows}) > 1 else []
+    many = (f"{text.count(len(result.shared), 'sentence')} under Protocol say which rows share candidates.",)
+    parts += [Remark(words) for words in (result.shared if len(result.shared) <= SENTENCES else many)]
     return Section("scaling", "Scaling", lead, (*parts, results_table(result)))
 
 
@@ -87,6 +90,64 @@ def frontier(result: Result) -> Figure:
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("label", "label_y"),
     )
+
+
+def standing(result: Result) -> Figure:
+    """The configurations side by side, a view for each task and protocol at its largest budget."""
+    largest: dict[tuple[str, str, str], Row] = {}
+    for row in result.rows:
+        key = (row.task, row.name, row.model)
+        largest[key] = max(largest.get(key, row), row, key=lambda each: each.k or each.budget or 0)
+    tasks, rows, specs = len({row.task for row in result.rows}), [], {}
+    scale = {"type": "quantitative", "scale": {"domain": [0, 1], "nice": False}}
+    x = {"field": "utility", **scale, "axis": {"format": ".0%", "title": "utility", "tickCount": 5}}
+    tooltip = [
+        {"field": "configuration", "title": "configuration"},
+        {"field": "setting", "title": "protocol"},
+        {"field": "utility", "title": "utility", "format": ".1%", "type": "quantitative"},
+        {"field": "invalid", "title": "no answer", "format": ".1%", "type": "quantitative"},
+        {"field": "capped", "title": "hit the cap", "format": ".1%", "type": "quantitative"},
+        {"field": "tokens", "title": "mean tokens", "format": ",.4~r", "type": "quantitative"},
+        {"field": "band", "title": "band"},
+    ]
+    for task, name in dict.fromkeys((task, name) for task, name, _ in largest):
+        view = f"{task}: {name}" if tasks > 1 else name
+        mine = [_stand(row, view) for key, row in largest.items() if key[:2] == (task, name)]
+        mine.sort(key=lambda row: -np.nan_to_num(row["utility"], nan=-1.0))
+        rows += mine
+        order, keep = [row["configuration"] for row in mine], {"field": "view", "equal": view}
+        specs[view] = charts.dots(x, "configuration", order, tooltip=tooltip, keep=keep)
+    first = next(iter(specs))
+    mine = [row for row in rows if row["view"] == first]
+    return Figure(
+        name="standing",
+        title="Configurations side by side",
+        spec=specs[first],
+        rows=rows,
+        alt=f"{first}, best first: {text.listed([' '.join((row['configuration'], row['said'])) for row in mine])}.",
+        note=f"Each protocol at its largest budget. Lines: {mine[0]['band']}, resampled alike for all configurations.",
+        view=first if len(specs) > 1 else "",
+        views={name: spec for name, spec in specs.items() if name != first},
+        hidden=("said",),
+    )
+
+
+def _stand(row: Row, view: str) -> dict[str, Any]:
+    found = estimate_of(row)
+    return {
+        "view": view,
+        "configuration": row.model,
+        "setting": row.label,
+        "kind": row.kind,
+        "utility": found.value,
+        "low": found.low,
+        "high": found.high,
+        "band": text.band(found),
+        "invalid": mean_of(row.invalid),
+        "capped": mean_of(row.capped),
+        "tokens": mean_of(row.tokens),
+        "said": text.percent(found.value),
+    }
 
 
 def _view(task: str, model: str, axis: str, pairs: Sequence[tuple[str, str]]) -> str:

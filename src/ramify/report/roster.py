@@ -40,7 +40,7 @@ def roster_section(result: Result, cases: Mapping[str, Case]) -> Section | None:
 def _by_task(result: Result, cases: Mapping[str, Case]) -> dict[str, list[Case]]:
     found: dict[str, dict[str, Case]] = {}
     for row in result.rows:
-        if row.bank in cases and cases[row.bank].bank.kind == "iid":
+        if row.bank in cases and cases[row.bank].bank.kind == "iid" and cases[row.bank].top > 1:
             found.setdefault(row.task, {})[row.bank] = cases[row.bank]
     return {task: list(each.values()) for task, each in found.items()}
 

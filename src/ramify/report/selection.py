@@ -18,7 +18,15 @@ from ramify.report.case import Case, over
 from ramify.report.theme import SERIES, palette
 from ramify.report.values import Column, Figure, Part, Section, Table
 
-__all__ = ["gap_figure", "reducer_table", "reducers", "scaling_section", "selection_section", "submitted_by"]
+__all__ = [
+    "accuracy_section",
+    "gap_figure",
+    "reducer_table",
+    "reducers",
+    "scaling_section",
+    "selection_section",
+    "submitted_by",
+]
 
 CEILING = "Pass@k (ceiling)"
 
@@ -30,6 +38,12 @@ def scaling_section(cases: Sequence[Case]) -> Section:
         "stored candidates, so their differences are the rules' own; no curve here claims a saving."
     )
     return Section("scaling", "Scaling", lead, (scaling(cases), rates(cases)))
+
+
+def accuracy_section(cases: Sequence[Case]) -> Section:
+    """What there is to say of banks with one candidate a question."""
+    lead = "One candidate a question: nothing here is about choosing between candidates, or about adding more of them."
+    return Section("accuracy", "Accuracy", lead, (rates(cases),))
 
 
 def scaling(cases: Sequence[Case]) -> Figure:

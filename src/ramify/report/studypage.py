@@ -13,10 +13,10 @@ from ramify.report.case import Case, mean_of
 from ramify.report.groups import groups_section
 from ramify.report.health import bank_remarks, card_section, headroom_section
 from ramify.report.profile import profile_section
-from ramify.report.protocols import comparison_section, estimate_of, protocol_section
+from ramify.report.protocols import SENTENCES, comparison_section, estimate_of, protocol_section
 from ramify.report.questions import ROOM, Spell, explorer_section
 from ramify.report.roster import interface_section, roster_section
-from ramify.report.selection import rates, selection_section
+from ramify.report.selection import accuracy_section, rates, selection_section
 from ramify.report.stopping import stopping_section
 from ramify.report.values import Column, Page, Part, Picture, Remark, Section, Table
 from ramify.report.verifier import verifier_section
@@ -38,17 +38,16 @@ def page_of(
     """The page of a study's result. ``spell`` gives the text of tokens by bank, ``pictures`` are search trees."""
     named = _cases(result)
     cases = list(named.values())
-    sampled = [case for case in cases if case.bank.kind in ("iid", "heterogeneous") and case.top > 1] or cases[:1]
     spelled = {named[bank].name: how for bank, how in (spell or {}).items() if bank in named}
     sections = [
         protocol_section(result),
         comparison_section(result.comparisons),
         roster_section(result, named),
-        *_bank_sections(sampled),
+        *_bank_sections(cases),
         _pictures(pictures),
         interface_section(result),
         explorer_section(cases[:BANKS], spelled, room) if cases else None,
-        card_section(result.card, [Remark(note) for note in result.notes]),
+        card_section(result.card, [Remark(words) for words in (*result.notes, *_listed_below(result), *result.reused)]),
         _trust(result),
     ]
     return Page(
@@ -83,22 +82,27 @@ def _graded(result: Result, name: str) -> bool:
     return bool((~np.isnan(result.outcomes[name].values)).any())
 
 
-def _bank_sections(sampled: list[Case]) -> list[Section | None]:
-    """What is said of banks of candidates: nothing, where the study made none."""
-    if not sampled:
-        return []
-    cases = sampled[:BANKS]
-    selection = selection_section(cases)
-    remarks: list[Part] = [remark for case in cases for remark in bank_remarks(case)]
-    if len(sampled) > BANKS:
-        few = (
-            f"Figures and questions below are of the first {BANKS} of {len(sampled)} banks; the table of rates has all."
+def _bank_sections(cases: list[Case]) -> list[Section | None]:
+    """What is said of banks of candidates: least of those with one candidate a question, or of a search."""
+    sampled = [case for case in cases if case.bank.kind in ("iid", "heterogeneous")]
+    several = [case for case in sampled if case.top > 1]
+    if not several:
+        return [accuracy_section(sampled), groups_section(sampled[:BANKS])] if sampled else []
+    drawn, profile = several[:BANKS], profile_section(several[:BANKS])
+    remarks: list[Part] = list(bank_remarks(several))
+    if len(several) > BANKS:
+        remarks.insert(
+            0, Remark(f"Figures are of the first {BANKS} of {len(several)} banks; the table of rates has all.")
         )
-        remarks.insert(0, Remark(few))
-    profile = profile_section(cases)
-    profile = Section(profile.name, profile.title, profile.lead, (*remarks, *profile.parts, rates(sampled)), wide=True)
-    found: list[Section | None] = [profile, selection, stopping_section(cases), verifier_section(cases)]
-    return [*found, groups_section(cases), headroom_section(cases)]
+    parts = (*remarks, *profile.parts, rates(several))
+    found: list[Section | None] = [Section(profile.name, profile.title, profile.lead, parts, wide=True)]
+    more = (selection_section, stopping_section, verifier_section, groups_section, headroom_section)
+    return [*found, *(make(drawn) for make in more)]
+
+
+def _listed_below(result: Result) -> tuple[str, ...]:
+    """Which rows share which bank: said here where that is more than the scaling section has room for."""
+    return result.shared if len(result.shared) > SENTENCES else ()
 
 
 def _pictures(pictures: tuple[Picture, ...]) -> Section | None:
