@@ -115,6 +115,11 @@ def test_questions_sort_and_filter(visit: Callable[..., Opened]) -> None:
     rising = tab.evaluate(shares)
     assert rising == sorted(rising)
     assert rising != falling
+    shown = tab.evaluate(
+        "[...document.querySelectorAll('.explorer tbody tr')].map((row) => row.cells[1].innerText.trim())"
+    )
+    bank, outcomes = looks_real()
+    assert shown == [f"{100 * share:.1f} %" for share in sorted(outcomes.on(bank).mean(axis=1))[: len(shown)]]
     tab.select_option(".filters select >> nth=1", "never")
     assert set(tab.evaluate(shares)) == {0.0}
     tab.select_option(".filters select >> nth=1", "")

@@ -39,8 +39,10 @@ def protocol_section(result: Result) -> Section:
         "charged. Points of a shared bank isolate the rule and claim no saving; end-to-end points ran and paid "
         "on their own."
     )
-    parts: list[Part] = [frontier(result)]
-    parts += [standing(result)] if len({row.model for row in result.rows}) > 1 else []
+    pairs = [(row.task, row.model) for row in result.rows]
+    roster = len({model for _, model in pairs}) > 1
+    parts: list[Part] = [] if roster and len(set(pairs)) == len(pairs) else [frontier(result)]  # one point is no curve
+    parts += [standing(result)] if roster else []
     many = (f"{text.count(len(result.shared), 'sentence')} under Protocol say which rows share candidates.",)
     parts += [Remark(words) for words in (result.shared if len(result.shared) <= SENTENCES else many)]
     return Section("scaling", "Scaling", lead, (*parts, results_table(result)))

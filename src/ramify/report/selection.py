@@ -169,19 +169,26 @@ def _excluded(case: Case) -> str:
 
 def rates(cases: Sequence[Case]) -> Table:
     """Beside every accuracy: how often there was no answer, how often a candidate hit the cap, how long they are."""
-    columns = (
-        Column("bank", "bank"),
-        Column("accuracy", "accuracy of one", "percent"),
+    several = max(case.top for case in cases) > 1
+    profile = (
         Column("ceiling", "Pass@N", "percent"),
         Column("floor", "pass^N", "percent"),
         Column("plurality", "plurality@N", "percent"),
-        Column("invalid", "no answer", "percent", "candidates from which no answer could be taken"),
-        Column(
-            "capped", "hit the cap", "percent", "candidates that ended by the length limit, of those whose end is known"
-        ),
-        Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
+    )
+    ends = (
         Column("never", "never solved", "percent", "questions of which no graded candidate is right"),
         Column("always", "always solved", "percent", "questions of which every graded candidate is right"),
+    )
+    columns = (
+        Column("bank", "bank"),
+        Column("accuracy", "accuracy of one", "percent"),
+        *(profile if several else ()),
+        Column("invalid", "no answer", "percent", "candidates from which no answer could be taken"),
+        Column(
+            "capped", "hit the cap", "percent", "candidates that the length limit ended, of those whose end is known"
+        ),
+        Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
+        *(ends if several else ()),
     )
     rows = [
         {

@@ -147,7 +147,9 @@
   });
 
   // -------------------------------------------------------------------------------------------------------- explorer
-  const percent = (value) => value === null ? "–" : `${(100 * value).toFixed(1)} %`;
+  // Rounded as in the text of the page: 6.25 is 6.2 there too.
+  const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1, roundingMode: "halfEven" });
+  const percent = (value) => value === null ? "–" : `${tenths.format(100 * value)} %`;
   const number = (value) => value === null ? "–" : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)));
   const say = { percent, number, count: number, text: (value) => value ?? "–" };
   const names = ["< 1 %", "1–5 %", "5–20 %", "20–50 %", "50–80 %", "80–95 %", "> 95 %"];
