@@ -217,6 +217,14 @@ def test_a_file_of_ones_own_is_understood_and_shown(tmp_path: Path) -> None:
     assert task.questions()[0].prompt.startswith("Changed?")
 
 
+def test_of_a_whole_solution_its_answer_counts(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    rows = [{"question": "a", "answer": "6 * 7\n#### 42"}, {"question": "b", "answer": r"So $\boxed{\frac12}$."}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    task = Own(str(path))
+    assert task.references(task.questions()) == ("42", r"\frac12")
+
+
 def test_letters_are_recognised_and_columns_overridden(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     rows = [{"q": "Which?", "options": ["x", "y"], "key": "B", "name": f"n{i}"} for i in range(2)]

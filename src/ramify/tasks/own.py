@@ -12,7 +12,7 @@ from typing import ClassVar
 from ramify.describe import method
 from ramify.errors import InvalidValue, is_whole, require
 from ramify.tasks.checking.ladder import Checked, Ladder
-from ramify.tasks.extract.boxed import Boxed
+from ramify.tasks.extract.boxed import Boxed, last_box
 from ramify.tasks.extract.choice import LastNumber, Letter
 from ramify.tasks.extract.parsed import Parsed
 from ramify.tasks.loading import bench
@@ -22,7 +22,7 @@ from ramify.tasks.loading.spec import BOXED, stamp
 from ramify.tasks.mmlupro import PROMPT
 from ramify.types import Question
 
-__all__ = ["Columns", "Own"]
+__all__ = ["Columns", "Own", "final"]
 
 GUESSES = {
     "question": ("question", "problem", "prompt", "input", "query", "text", "task"),
@@ -64,7 +64,8 @@ class Own:
     """Questions from a file. Columns that are not named are guessed; ``columns()`` shows what was understood.
 
     ``kind``: how answers are extracted and checked: "box" (mathematics), "letter", "number", or "guess": letters where
-    all references are letters, else boxes.
+    all references are letters, else boxes. Of a reference that is a whole solution, what it marks as its answer counts:
+    what follows ``####``, or the last box.
     """
 
     source: str
@@ -138,10 +139,8 @@ class Own:
     def references(self, asked: Sequence[Question]) -> tuple[str, ...]:
         """The references of these questions, by their ids."""
         columns = self.columns()
-        known = {
-            (str(row[columns.id]) if columns.id else str(i)): str(row[columns.answer])
-            for i, row in enumerate(self.records())
-        }
+        rows = enumerate(self.records())
+        known = {str(row[columns.id] if columns.id else i): final(str(row[columns.answer])) for i, row in rows}
         missing = [question.id for question in asked if question.id not in known]
         require(not missing, "questions", missing[:3], f"ask for questions of {self.source}")
         return tuple(known[question.id] for question in asked)
@@ -158,6 +157,18 @@ class Own:
         return self.ladder.many(pairs)
 
     grade = bench.grade
+
+
+def final(reference: str) -> str:
+    r"""The answer of a reference that is a whole solution; else the reference as it is.
+
+    >>> final("6 * 7 = 42\n#### 42"), final(r"So it is $\boxed{\frac12}$."), final("42")
+    ('42', '\\frac12', '42')
+    """
+    if "####" in reference:
+        return reference.rpartition("####")[2].strip()
+    box, whole = last_box(reference)
+    return box if box is not None and whole else reference
 
 
 @lru_cache(maxsize=16)

@@ -129,6 +129,12 @@ def test_a_reference_beyond_the_limits_is_an_error_that_names_it() -> None:
     assert Ladder(Limits(digits=5000), math=False)("2^{5000}", "2^{5000}").equal
 
 
+def test_a_reference_of_many_words_is_compared_as_words() -> None:
+    prose = "It is because of the tide. " * 60
+    assert EXACT(prose.upper(), prose).equal
+    assert not EXACT("It is the wind.", prose).equal
+
+
 PAYLOADS = [
     "__import__('os').system('touch {}')",
     "().__class__.__bases__[0].__subclasses__()",

@@ -85,6 +85,8 @@ class Ladder:
         if answer is None:
             return BOTTOM
         b = canonical(reference, self.limits)
+        if b.form is None and len(reference) > self.limits.length:  # prose: the same words, or not
+            return SAME if _words(answer) == _words(reference) else OTHER
         if b.form is None:
             raise InvalidValue(f"reference = {reference[:60]!r}: {b.why}; give the ladder wider Limits(...)")
         a = canonical(answer, self.limits)
@@ -132,6 +134,10 @@ class Ladder:
 
 SAME, OTHER = Checked(True, "exact"), Checked(False, "exact")
 BOTTOM = Checked(False, "exact", why="no answer")
+
+
+def _words(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _settled(a: Canonical, b: Canonical, reply: str, guard: bool | None) -> Checked:
