@@ -31,7 +31,7 @@ def demo(
 
     It samples a small model on Countdown (reach a number with + - * / from four others), prints what each way of
     spending more compute buys and costs, says in two sentences what the numbers say, whatever they are, and writes
-    report.html. The same command gives the same numbers on every machine:
+    report.html. The same command gives the same numbers again:
 
         ramify demo --questions 60 --model main
     """
