@@ -383,7 +383,8 @@ def curves(row: dict[str, Any], orders: int = 200) -> dict[str, Curve]:
     total = right.shape[1]
     grid = np.array([n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64) if n <= total])
     found = {}
-    for name, (rule, reads) in {**RULES, VERIFIED: (VerifierConstrained("verified"), False)}.items():
+    rules: dict[str, tuple[Rule, bool]] = {**RULES, VERIFIED: (VerifierConstrained("verified"), False)}
+    for name, (rule, reads) in rules.items():
         accuracy = np.stack([_expected(row, rule, n, orders) for n in grid])
         found[name] = Curve(grid, grid * (length.mean() + reads), accuracy)
     rng = generator(Key("studies/searches", "orders", 1))
