@@ -16,7 +16,6 @@ import importlib.util
 import math
 import time
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 from clock import best
@@ -211,19 +210,20 @@ def shared(count: int) -> None:
     head = f"{'anew':>9}{'shared':>9}{'faster':>9}{'computed':>11}{'represented':>13}{'blocks copied':>15}"
     print(f"{'search':44}{head}  peak")
     kinds: list[tuple[str, Evaluator, Evaluator]] = [("likelihood", free, free), ("value", apart, together)]
-    for (name, controller), (label, anew, reads) in product(controllers.items(), kinds):
-        before, copied = search(controller, anew, 0), pool.copied
-        found = search(controller, reads, math.inf)
-        copied, use = pool.copied - copied, found.compute.sharing
-        for a, b in zip(before.trees, found.trees, strict=True):
-            assert (a.column("score")[1:] == b.column("score")[1:]).all(), "the same bits"
-        slow = best(lambda c=controller, e=anew: search(c, e, 0), 3, time.process_time)  # type: ignore[misc]
-        fast = best(lambda c=controller, e=reads: search(c, e, math.inf), 3, time.process_time)  # type: ignore[misc]
-        assert use is not None
-        print(
-            f"{name + ', ' + label:44}{slow:>7.2f} s{fast:>7.2f} s{slow / fast:>7.1f} x{use.computed:>11,}"
-            f"{use.represented:>13,}{copied:>15,}  {use.peak_tokens:,} tokens, {use.peak_bytes / 2**20:.0f} MiB"
-        )
+    for name, controller in controllers.items():
+        for label, anew, reads in kinds:
+            before, copied = search(controller, anew, 0), pool.copied
+            found = search(controller, reads, math.inf)
+            copied, use = pool.copied - copied, found.compute.sharing
+            for a, b in zip(before.trees, found.trees, strict=True):
+                assert (a.column("score")[1:] == b.column("score")[1:]).all(), "the same bits"
+            slow = best(lambda c=controller, e=anew: search(c, e, 0), 3, time.process_time)  # type: ignore[misc]
+            fast = best(lambda c=controller, e=reads: search(c, e, math.inf), 3, time.process_time)  # type: ignore[misc]
+            assert use is not None
+            print(
+                f"{name + ', ' + label:44}{slow:>7.2f} s{fast:>7.2f} s{slow / fast:>7.1f} x{use.computed:>11,}"
+                f"{use.represented:>13,}{copied:>15,}  {use.peak_tokens:,} tokens, {use.peak_bytes / 2**20:.0f} MiB"
+            )
 
 
 def main() -> None:

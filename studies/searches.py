@@ -361,8 +361,8 @@ class Curve(NamedTuple):
     def at(self, tokens: float) -> np.ndarray:
         """``[Q]`` at this cost, between neighbours; at the ends if it is beyond them."""
         high = int(np.clip(np.searchsorted(self.tokens, tokens), 1, len(self.n) - 1))
-        low, share = high - 1, (tokens - self.tokens[high - 1]) / (self.tokens[high] - self.tokens[high - 1])
-        share = float(np.clip(share, 0, 1))
+        low, step = high - 1, self.tokens[high] - self.tokens[high - 1]
+        share = float(np.clip((tokens - self.tokens[low]) / step, 0, 1)) if step else 1.0
         found: np.ndarray = (1 - share) * self.right[low] + share * self.right[high]
         return found
 
@@ -428,9 +428,23 @@ def _until(
     return Curve(grid, np.array(tokens), np.stack(accuracy))
 
 
-def best_leaf(found: dict[str, Curve], tokens: float) -> str:
-    """The leaf protocol with the highest accuracy at a cost; a verifier by program is another kind of thing."""
-    return max((name for name in found if name != VERIFIED), key=lambda name: float(found[name].at(tokens).mean()))
+class Rival(NamedTuple):
+    """A leaf protocol of a given cost, or of less where more leaves do it harm."""
+
+    name: str
+    tokens: float
+
+    @staticmethod
+    def of(found: dict[str, Curve], tokens: float) -> Rival:
+        """The one with the highest accuracy here. A verifier by program is another kind of thing."""
+        names = [name for name in found if name != VERIFIED]
+        all_of_it = [Rival(name, tokens) for name in names]
+        less = [Rival(name, each) for name in names for each in found[name].tokens.tolist() if each < tokens]
+        return max([*all_of_it, *less], key=lambda rival: float(rival.right(found).mean()))
+
+    def right(self, found: dict[str, Curve]) -> np.ndarray:
+        """``[Q]``"""
+        return found[self.name].at(self.tokens)
 
 
 def choose(options: argparse.Namespace) -> dict[str, str]:
@@ -441,8 +455,8 @@ def choose(options: argparse.Namespace) -> dict[str, str]:
         for setting in kind:
             row = load(Job("tuning", name, setting), options)
             tokens = float(np.mean(row["tokens"]))
-            against = float(base[best_leaf(base, tokens)].at(tokens).mean())
-            gains.setdefault(name, {})[setting] = float(np.mean(row["right"])) - against
+            against = Rival.of(base, tokens).right(base)
+            gains.setdefault(name, {})[setting] = float(np.mean(row["right"])) - float(against.mean())
     return {name: max(each, key=lambda setting: each[setting]) for name, each in gains.items()}
 
 
@@ -477,9 +491,9 @@ def lines(options: argparse.Namespace) -> tuple[list[Line], dict[str, Curve]]:
     for job in done(options):
         row = load(job, options)
         tokens, right = float(np.mean(row["tokens"])), np.array(row["right"])
-        rival = best_leaf(tuned, tokens)
-        gain = interval(right - base[rival].at(tokens)[: right.size])
-        found.append(Line(job, tokens, float(np.mean(row["read"])), interval(right), rival, gain))
+        rival = Rival.of(tuned, tokens)
+        gain = interval(right - rival.right(base)[: right.size])
+        found.append(Line(job, tokens, float(np.mean(row["read"])), interval(right), rival.name, gain))
     return found, base
 
 
@@ -563,7 +577,8 @@ def write(options: argparse.Namespace) -> None:
         f"`{options.checkpoint}` on `{Countdown(options.level)!r}`, temperature 1, at most {CAP} tokens a leaf.",
         f"Settings were chosen on {options.tuning} questions and are reported on {count} others; rows with another",
         f'evaluator than "{GUIDED}" on the first {options.crossed} of these. Percentile intervals over questions. The',
-        f"gain is paired, against the leaf protocol that was best at the same cost on the tuning questions: {rivals}.",
+        "gain is paired, against the leaf protocol of at most the same cost that was best on the tuning questions:",
+        f"{rivals}.",
         "",
         *leaf_table(base),
         "",
