@@ -142,6 +142,29 @@ def test_the_hub_is_used_where_it_is_installed_and_missed_by_name(monkeypatch: p
     assert (questions[1].id, questions[1].groups) == ("CMIMC2025/1", {"type": "Algebra"})
 
 
+def test_tasks_of_several_parts_are_asked_for_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sizes = dict(BBH.spec.sizes[0][1])
+    hub = ModuleType("datasets")
+
+    def load_dataset(dataset: str, config: str, split: str) -> list[dict[str, Any]]:
+        return [{"input": f"{config} {i}?", "target": "(A)"} for i in range(sizes[config])]
+
+    hub.load_dataset = load_dataset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "datasets", hub)
+    questions = BBH(verify="count").questions()
+    assert len(questions) == 6_511
+    assert questions[250].id == "BBH/causal_judgement-0"
+    with pytest.raises(InvalidValue, match="the references are not the known ones"):
+        BBH().questions()
+    for name, size in sizes.items():
+        examples = {"canary": "x", "examples": [{"input": "?", "target": "(A)"}] * size}
+        (tmp_path / f"{name}.json").write_text(json.dumps(examples))
+    assert [q.id for q in BBH(str(tmp_path), verify="count").questions()] == [q.id for q in questions]
+    (tmp_path / "snarks.json").unlink()
+    with pytest.raises(InvalidValue, match=r"has none of snarks\.\*"):
+        BBH(str(tmp_path), verify="count").questions()
+
+
 @pytest.fixture(scope="module")
 def mmlu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("mmlu") / "mmlu_pro.jsonl"

@@ -37,7 +37,7 @@ class AIME2024:
             "aime24",
         ),
         count=30,
-        hub=("math-ai/aime24", None, "train"),
+        hub=("HuggingFaceH4/aime_2024", None, "train"),
         answers="d5c0989a943a83fd",
     )
 

@@ -67,7 +67,7 @@ class BBH:
         name="BBH",
         files=("bbh", "BBH"),
         count=6511,
-        hub=("lukaemon/bbh", None, "test"),
+        hub=("SaylorTwift/bbh", None, "test"),
         prompt=PROMPT,
         question=("input",),
         answer=("target",),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ramify.errors import InvalidValue
+from ramify.tasks.checking.lexer import unboxed
 from ramify.tasks.loading.files import Record, found_in, from_hub, records
 from ramify.types import Question
 
@@ -102,7 +103,7 @@ def _joined(parts: Mapping[str, Sequence[Record]]) -> list[Record]:
 
 def _item(spec: Spec, record: Record, number: int) -> Item:
     question = spec.shown(record) if spec.shown else str(_column(spec, record, spec.question, number))
-    answer = spec.final(record) if spec.final else str(_column(spec, record, spec.answer, number))
+    answer = spec.final(record) if spec.final else unboxed(str(_column(spec, record, spec.answer, number)).strip())
     groups = tuple(
         (name, _text(value)) for name, columns in spec.groups if (value := _first(record, columns)) is not None
     )
