@@ -606,17 +606,16 @@ def figure(found: list[Line], base: dict[str, Curve], path: Path) -> None:
     colours = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
     markers = "osD^vPX<>*hpd8H"
     panels, axes = plt.subplots(1, 2, figsize=(12, 5.6), sharey=True)
+    dashes: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
     for axis in axes:
-        for name, curve in base.items():
-            shown = curve.tokens <= 4500
-            dashes = "--" if name == VERIFIED else "-"
+        plain = [
             axis.plot(
-                curve.tokens[shown], curve.right.mean(1)[shown], color="0.6", linestyle=dashes, linewidth=1, zorder=0
-            )
-            last = int(np.flatnonzero(shown)[-1])
-            place = (curve.tokens[last], curve.right[last].mean())
-            axis.annotate(name, place, fontsize=6, color="0.35", ha="right", va="bottom")
+                curve.tokens, curve.right.mean(1), color="0.55", linestyle=line, linewidth=1, zorder=0, label=name
+            )[0]
+            for (name, curve), line in zip(base.items(), dashes, strict=True)
+        ]
         axis.set(xscale="log", xlabel="tokens a question: drawn, and read by evaluators")
+    axes[1].add_artist(axes[1].legend(handles=plain, fontsize=6, loc="lower left", frameon=False))
     for i, name in enumerate(CONTROLLERS):
         mine = [each for each in found if each.job.controller == name and each.job.evaluator == GUIDED]
         style = {"color": colours[i % 7], "marker": markers[i], "markersize": 4, "linewidth": 1, "label": name}
@@ -634,7 +633,8 @@ def figure(found: list[Line], base: dict[str, Curve], path: Path) -> None:
     axes[0].set(ylabel="accuracy", title=f"controllers, three sizes each ({GUIDED})")
     axes[1].set(title="evaluators, every controller at the middle size")
     for axis in axes:
-        axis.legend(fontsize=6, loc="lower right", frameon=False)
+        handles = [each for each in axis.get_legend_handles_labels()[0] if each not in axis.lines[: len(base)]]
+        axis.legend(handles=handles, fontsize=6, loc="lower right", frameon=False)
     panels.tight_layout()
     panels.savefig(path, metadata={"Date": None})
 
