@@ -22,6 +22,7 @@ from ramify.stop import AdaptiveConsistency
 from ramify.study import Progress, Protocol, Result, System, Tasked, check_study, run_study
 from ramify.study import pools as pools_module
 from ramify.study import source as source_module
+from ramify.study import stored as stored_module
 from tests.study.tools import Counter, Dice, Guess, protocols, same, study
 
 
@@ -298,7 +299,7 @@ def test_progress_counts_leaves_tokens_and_what_is_left(tmp_path: Path) -> None:
     seen: list[Progress] = []
     given = study(protocols=(Protocol("vote"), Protocol("adaptive", stop=AdaptiveConsistency(0.9), n=6)), limit=1e5)
     run_study(given, tmp_path / "s", seen.append)
-    assert seen[-1].what == "deciding"
+    assert seen[-1].what == "measuring"
     assert [each.done for each in seen] == sorted(each.done for each in seen)
     assert seen[-1].total == 6 * 8 * 3 + 2 * 6 * 6
     assert seen[-1].left == 1e5 - seen[-1].tokens
@@ -356,3 +357,17 @@ def test_two_evidences_of_one_name_keep_apart(tmp_path: Path) -> None:
     layers = result.banks["dice on guess"].layers
     assert len(layers) == 2
     assert all(name.startswith("TokenEvidence") for name in layers)
+
+
+def test_large_banks_are_mapped_and_not_kept(ran: tuple[Path, Result], tmp_path: Path, monkeypatch: Any) -> None:
+    """With nothing held in memory the numbers are the same; tokens and texts stay in the store."""
+    for module in (stored_module, pools_module):
+        monkeypatch.setattr(module, "HELD", 0)
+    result = run_study(study(), tmp_path / "s")
+    assert same(ran[1].rows, result.rows) == ""
+    assert same(ran[1].measures, result.measures) == ""
+    assert result.reproduced == ran[1].reproduced
+    bank = result.banks["loaded on guess"]
+    assert bank.tokens is None
+    assert bank.text is None
+    assert not list((tmp_path / "s").rglob(".scratch*"))

@@ -16,7 +16,7 @@ from ramify.study import stored
 from ramify.study.file import Source, load
 from ramify.study.judges import Judging
 from ramify.study.kept import Decided
-from ramify.study.measure import agreements, comparisons, measures, reproduced
+from ramify.study.measure import agreements, comparisons, made_again, measures, reproduced
 from ramify.study.meter import Meter, Progress
 from ramify.study.own import Ran, run_own
 from ramify.study.plan import Plan, plan
@@ -91,16 +91,17 @@ def run_study(
     decided = Decided(folder / "decided")
     meter, judging = Meter(planned.leaves, given.unit, given.limit, progress), Judging(given, folder, words)
     try:
-        filled = [
-            fill(folder, pool, world.of(pool.task, pool.model), decided, meter, judging) for pool in planned.pools
-        ]
+        filled, rows = list[Filled](), list[Row]()
+        for pool in planned.pools:
+            each = fill(folder, pool, world.of(pool.task, pool.model), decided, meter, judging)
+            rows += () if pool.repeat else rows_of(given, each, decided)
+            filled.append(dataclasses.replace(each, status=made_again(given, each)).light())
         ran = [
             run_own(folder, given, own, world.of(own.task, own.model), decided, meter, judging) for own in planned.owns
         ]
-        meter.begin("deciding")
-        rows = [row for each in filled if not each.pool.repeat for row in rows_of(given, each, decided)]
     finally:
         judging.close()
+    meter.begin("measuring")
     rows = _ordered(given, [*rows, *(each.row for each in ran)])
     result, stores = _result(given, world, planned, filled, ran, rows)
     stored.write(folder, result, stores)

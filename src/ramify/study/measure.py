@@ -16,7 +16,7 @@ from ramify.study.source import arm_of
 from ramify.study.spec import Study
 from ramify.types import Key, Request
 
-__all__ = ["agreements", "comparisons", "measures", "reproduced"]
+__all__ = ["agreements", "comparisons", "made_again", "measures", "reproduced"]
 
 
 def measures(study: Study, filled: Sequence[Filled]) -> Iterator[Measure]:
@@ -125,7 +125,7 @@ def compared(study: Study, a: Row, b: Row) -> Comparison:
 
 def reproduced(study: Study, filled: Sequence[Filled]) -> dict[str, str]:
     """What is known of each bank's reproducibility: some leaves made again, and runs of the same protocol compared."""
-    found = {each.pool.name: _again(study, each) for each in filled}
+    found = {each.pool.name: each.status for each in filled}
     canonical = {_configuration(each): each for each in filled if not each.pool.repeat}
     for each in filled:
         if each.pool.repeat:
@@ -152,7 +152,7 @@ def _rerun(study: Study, first: Filled, second: Filled) -> str:
     )
 
 
-def _again(study: Study, filled: Filled) -> str:
+def made_again(study: Study, filled: Filled) -> str:
     """Make the first leaves of a bank again, and compare tokens."""
     bank, pool = filled.bank, filled.pool
     many = min(study.replayed, bank.shape[0]) if hasattr(pool.model.model, "logits") else 0

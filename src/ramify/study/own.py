@@ -25,6 +25,7 @@ from ramify.study.pools import digest_of, priced, shares_of, unit_name, words
 from ramify.study.result import STAGES, Row
 from ramify.study.source import arm_of, held_of, interface_of
 from ramify.study.spec import Study
+from ramify.study.stored import opened
 from ramify.study.world import Asked
 from ramify.types import Key, Leaf
 
@@ -62,8 +63,7 @@ def run_own(
     parts += [each.label for each in judging.bound(own.protocol)]
     found = decided.get(parts, lambda: loop(folder, study, own, asked, meter, judging))
     store = own.folder if own.protocol.regime == "leaves" else _bank_folder(own)
-    with Store.open(folder / store).snapshot() as snapshot:
-        bank = snapshot.bank(("token", "logprob"))
+    bank = opened(folder / store, ("token", "logprob"), light=True)
     bank = _cut(bank.only([question.id for question in asked.questions]), found)
     invalid, capped, tokens = shares_of(bank)
     row = Row(

@@ -26,6 +26,7 @@ from ramify.study.plan import Pool
 from ramify.study.result import Row
 from ramify.study.source import arm_of, interface_of
 from ramify.study.spec import OUTCOMES, Protocol, Study
+from ramify.study.stored import HELD, opened
 from ramify.study.world import Asked
 from ramify.types import Key, Question, Request
 
@@ -49,6 +50,12 @@ class Filled:
     key: tuple[object, ...]
     made: int
     reused: int
+    status: str = ""  # what was seen of its reproducibility
+
+    def light(self) -> Filled:
+        """The same without tokens and texts, where they are too many to be kept for all banks at once."""
+        many = self.bank.length is not None and int(np.maximum(self.bank.length, 0).sum()) > HELD
+        return dataclasses.replace(self, bank=dataclasses.replace(self.bank, tokens=None, text=None)) if many else self
 
 
 def fill(folder: Path, pool: Pool, asked: Asked, decided: Decided, meter: Meter, judging: Judging) -> Filled:
@@ -62,8 +69,7 @@ def fill(folder: Path, pool: Pool, asked: Asked, decided: Decided, meter: Meter,
         needs = needs.union(getattr(each, "needs", Needs(columns=TOKENS)))
     every = (*TOKENS, *(("top_ids", "top_logprobs") if pool.top else ())) if needs.every else ()
     columns = tuple(dict.fromkeys(("token", "logprob", *needs.columns, *every)))
-    with Store.open(folder / pool.folder).snapshot() as snapshot:
-        whole = snapshot.bank(columns)
+    whole = opened(folder / pool.folder, columns)
     bank = whole.only([question.id for question in asked.questions]).first(pool.n)
     key = (pool.folder, digest_of(asked.questions), pool.n, words(asked.task))
     layers = {name: _layer(each, name, bank, key, decided) for name, each in evidence.items()}

@@ -171,7 +171,10 @@ class Result:
 
     @classmethod
     def read(cls, folder: str | Path, columns: Sequence[str] = ("token", "logprob")) -> Result:
-        """The result stored in a study's folder, its banks with the token columns asked for."""
+        """The result stored in a study's folder, its banks with the token columns asked for.
+
+        Banks of many millions of tokens come without tokens and texts: open their stores for those.
+        """
         from ramify.study.stored import read  # here: whoever makes a Result by hand needs no store
 
         return read(Path(folder), columns)

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ from ramify.store import Store, disk
 from ramify.study.result import Agreed, Comparison, Coverage, Measure, Result, Row
 from ramify.types import Question
 
-__all__ = ["FILE", "FORMAT", "read", "write"]
+__all__ = ["FILE", "FORMAT", "HELD", "opened", "read", "write"]
 
 FILE = "result.json"
 FORMAT = "ramify-study"
 VERSION = 1
+HELD = 20_000_000  # tokens of a bank that are held in memory with their texts
 ARRAYS = ("utility", "spread", "invalid", "capped", "tokens")
 
 
@@ -190,8 +192,7 @@ def _row_of(form: Mapping[str, Any], numbers: Mapping[str, Array]) -> Row:
 
 def _opened(folder: Path, form: Mapping[str, Any], numbers: Mapping[str, Array], columns: Sequence[str]) -> Bank:
     """The part of a store that the result is about, as it was: what was added since is not in it."""
-    with Store.open(folder / form["store"]).snapshot() as snapshot:
-        whole = snapshot.bank(columns)
+    whole = opened(folder / form["store"], columns, light=True)
     bank = whole.only(form["questions"])
     count = numbers[form["candidates"]]
     width = int(count.max(initial=0))
@@ -202,6 +203,20 @@ def _opened(folder: Path, form: Mapping[str, Any], numbers: Mapping[str, Array],
         layer = Layer(numbers[each["values"]], each["description"], each["version"], cost, each["role"])
         bank = bank.attach(name, layer)
     return bank
+
+
+def opened(path: Path, columns: Sequence[str], *, light: bool = False) -> Bank:
+    """The bank of a store. Tokens of a large one are mapped from disk; a ``light`` one has none of them, and no texts.
+
+    A file that is mapped outlives its name, so nothing is left behind.
+    """
+    with Store.open(path).snapshot() as snapshot:
+        if int(np.maximum(snapshot.lengths(), 0).sum()) <= HELD:
+            return snapshot.bank(columns)
+        if light:
+            return snapshot.bank((), text=False)
+        with TemporaryDirectory(dir=path.parent, prefix=".scratch-") as scratch:
+            return snapshot.bank(columns, scratch=Path(scratch))
 
 
 def _agreed_of(form: Mapping[str, Any], numbers: Mapping[str, Array]) -> Agreed:
