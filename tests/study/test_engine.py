@@ -188,7 +188,7 @@ def test_a_second_run_makes_nothing_and_gives_the_same(ran: tuple[Path, Result],
     after = run_study(study(), folder)
     assert {path: path.read_bytes() for path in folder.glob("*.*")} == files
     assert any("48 of 48 leaves were there" in each for each in after.reused)
-    assert "Run before and unchanged: adaptive, limited, forced, beam." in after.reused
+    assert "Run before and unchanged: adaptive; limited; forced; beam." in after.reused
 
 
 @pytest.mark.parametrize("after", [0, 30, 100, 170, 200, 260, 320])
@@ -285,7 +285,7 @@ def test_other_decoders_stops_and_searches_share_nothing(ran: tuple[Path, Result
     own = [banks[name] for name in ("cold", "adaptive", "limited", "forced", "beam")]
     assert len({banks["vote"], *own}) == 6
     said = " ".join(result.shared)
-    assert "vote, likeliest, ceiling share these candidates: one proposal (Temperature(t=1.0), cap 6)" in said
+    assert "vote; likeliest; ceiling share these candidates: one proposal (Temperature(t=1.0), cap 6)" in said
     assert "Temperature(t=0.3), cap 6 and Temperature(t=1.0), cap 6 share nothing" in said
     assert "adaptive makes its own candidates: a stop decides" in said
     assert "beam makes its own candidates: a controller decides" in said

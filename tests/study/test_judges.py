@@ -10,8 +10,9 @@ import pytest
 
 from ramify.decide import BestOfN
 from ramify.describe import method
-from ramify.errors import StudyError
-from ramify.study import Protocol, System, loads, run_study
+from ramify.errors import InvalidValue, StudyError
+from ramify.models.endpoint import Endpoint
+from ramify.study import Protocol, System, check_study, loads, run_study
 from ramify.study.judges import judge_of
 from ramify.verify import CompassVerifier, Judge, Pointwise, Rubric
 from tests.study.tools import Dice, study
@@ -103,3 +104,25 @@ def test_a_local_model_is_a_judge() -> None:
     judge = judge_of(System(Dice()))
     assert judge.encode("ab?") == (0, 1)
     assert judge.token(2) == "c"
+
+
+def test_a_judge_that_does_not_answer_or_cannot_judge_is_refused_before_any_work(tmp_path: Path) -> None:
+    @method
+    class Deaf:
+        name: str = "deaf"
+
+        def preflight(self) -> None:
+            raise InvalidValue("nobody listens there: start the server")
+
+    asks = Protocol("pointwise", BestOfN("point"), evidence=(("point", ONE),), judge="deaf")
+    deaf = study(models=(System(Dice()),), judges=(System(Deaf()),), protocols=(asks,))
+    with pytest.raises(StudyError, match=r"judge\.0\.model: judge = 'deaf' does not answer: nobody listens there"):
+        run_study(deaf, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+    hosted = Endpoint("gpt", "http://127.0.0.1:9/v1", "hosted")
+    asks = Protocol("pointwise", BestOfN("point"), evidence=(("point", ONE),), judge="gpt")
+    mute = study(models=(System(Dice()),), judges=(System(hosted),), protocols=(asks,))
+    with pytest.raises(
+        StudyError, match=r"protocol\.0\.judge: judge = 'gpt': hosted does not say how its token ids read"
+    ):
+        check_study(mute)

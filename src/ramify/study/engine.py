@@ -64,7 +64,7 @@ def check_study(
         much = f"limit = {source.study.limit:g}: the study costs up to {planned.worst:,.0f} (every leaf at its cap)"
         source.refuse([(("study", "limit"), f"{much}; raise it, or lower n, cap or questions")])
     if online:
-        preflight(source, {each.name for each in source.study.models})
+        preflight(source, {each.name for each in (*source.study.models, *source.study.judges)})
     return Checked(source, world, planned)
 
 
@@ -86,7 +86,9 @@ def run_study(
     folder = Path(folder)
     checked = check_study(source, reduced=reduced)
     given, world, planned = checked.source.study, checked.world, checked.plan
-    preflight(checked.source, {each.model.name for each in planned.missing(folder, world)})
+    todo = {each.model.name for each in planned.missing(folder, world)}
+    asked = {each.judge for each in given.protocols if each.judge} if todo else set()
+    preflight(checked.source, todo | asked)
     _claim(folder)
     decided = Decided(folder / "decided")
     meter, judging = Meter(planned.leaves, given.unit, given.limit, progress), Judging(given, folder, words)
@@ -243,6 +245,6 @@ def _reused(filled: Sequence[Filled], ran: Sequence[Ran], decided: Decided) -> I
             yield f"{each.pool.name}: {each.reused} of {each.reused + each.made} leaves were there."
     again = [each.row.name for each in ran if each.reused]
     if again:
-        yield f"Run before and unchanged: {', '.join(dict.fromkeys(again))}."
+        yield f"Run before and unchanged: {'; '.join(dict.fromkeys(again))}."
     if decided.hits:
         yield f"{decided.hits} of {decided.hits + decided.misses} decisions and layers were there."

@@ -16,7 +16,7 @@ from ramify.decode import Chain
 from ramify.errors import StudyError
 from ramify.models import decode_with
 from ramify.study.kinds import kind_of
-from ramify.study.source import identity_of, is_server, served
+from ramify.study.source import SPELLS, cannot_judge, identity_of, is_server, served
 from ramify.study.spec import Protocol, Study, System
 from ramify.study.world import Asked
 from ramify.verify import Judge, Replies
@@ -89,18 +89,14 @@ def judge_of(system: System) -> Judge:
     )
 
 
-SPELLS = {"vllm": "prompt", "llama.cpp": "content"}  # where the answer of /detokenize has the words
-
-
 def _served_judge(system: System) -> Judge:
     """A server as a judge: it counts prompts, and spells its tokens one by one, each asked for once."""
     from ramify.models.endpoint.ask import asking, counted
 
     decode = system.decode if system.decode is not None else system.model.decoder
     endpoint = served(system, decode)
-    if endpoint.server not in SPELLS:
-        known = " and ".join(SPELLS)
-        raise StudyError(f"judge {system.name}: {endpoint.server} does not say how its token ids read; {known} do")
+    if why := cannot_judge(endpoint):
+        raise StudyError(f"judge {system.name}: {why}")
     root = endpoint.urls[0][0].removesuffix("/v1")
 
     @lru_cache(maxsize=4096)  # a prompt is asked, then counted again for its cost

@@ -163,7 +163,7 @@ def _made(
 
 def _sentences(pools: tuple[Pool, ...], owns: tuple[Own, ...]) -> Iterator[str]:
     for pool in pools:
-        names = ", ".join(protocol.name for protocol in pool.protocols)
+        names = "; ".join(protocol.name for protocol in pool.protocols)
         if pool.repeat:
             yield f"{pool.name}: an independent repeat, for reproducibility only; it is pooled with nothing."
         elif len(pool.protocols) > 1:

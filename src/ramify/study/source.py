@@ -20,13 +20,34 @@ from ramify.run import Arm
 from ramify.study.spec import System
 from ramify.types import Question, Sampler
 
-__all__ = ["answers", "arm_of", "held_of", "identity_of", "interface_of", "is_server", "proposal_of", "served"]
+__all__ = [
+    "SPELLS",
+    "answers",
+    "arm_of",
+    "cannot_judge",
+    "held_of",
+    "identity_of",
+    "interface_of",
+    "is_server",
+    "proposal_of",
+    "served",
+]
 
 SERVING = ("urls", "concurrency", "retry", "timeouts", "key", "stream")  # how a server is reached, not what it says
 
 
+SPELLS = {"vllm": "prompt", "llama.cpp": "content"}  # servers that spell token ids: where /detokenize has the words
+
+
 def is_server(model: Any) -> bool:
     return hasattr(model, "urls")
+
+
+def cannot_judge(model: Any) -> str:
+    """Why a model cannot be asked for label probabilities; nothing if it can."""
+    if not is_server(model) or hasattr(model, "judge") or model.server in SPELLS:
+        return ""
+    return f"{model.server} does not say how its token ids read; {' and '.join(SPELLS)} do"
 
 
 def identity_of(model: Any) -> str:

@@ -15,7 +15,7 @@ from ramify.errors import RamifyError
 from ramify.ledger import Work
 from ramify.study.file import Source
 from ramify.study.joined import Joined, with_effort
-from ramify.study.source import answers, proposal_of
+from ramify.study.source import answers, cannot_judge, proposal_of
 from ramify.study.spec import Study, System, Tasked
 from ramify.study.valid import Problem
 from ramify.types import Question
@@ -87,17 +87,20 @@ def meet(source: Source, *, offline: bool = False) -> World:
 def preflight(source: Source, names: Collection[str]) -> None:
     """Ask those of the models that can be asked (endpoints) whether they would answer, before any work."""
     study, wrong = source.study, list[Problem]()
-    for j, model in enumerate(study.models):
-        mine = [protocol for _, each, protocol in study.cells() if each == model]
-        if not mine or model.name not in names:
+    entries = [("model", j, model) for j, model in enumerate(study.models)]
+    entries += [("judge", j, model) for j, model in enumerate(study.judges)]
+    for section, j, model in entries:
+        if model.name not in names:
             continue
-        cap, top = max(study.cap_of(each, model) for each in mine), study.top if model.top is None else model.top
+        mine = [protocol for _, each, protocol in study.cells() if each == model]
+        caps = [study.cap_of(each, model) for each in mine]
+        top = study.top if model.top is None else model.top
         try:
-            why = answers(model, study.decode_of(mine[0], model), cap, top)
+            why = answers(model, study.decode_of(mine[0] if mine else None, model), max(caps, default=1), top)
         except (RamifyError, OSError) as error:
             why = str(error)
         if why:
-            wrong.append((("model", j, "model"), f"model = {model.name!r} does not answer: {why}"))
+            wrong.append(((section, j, "model"), f"{section} = {model.name!r} does not answer: {why}"))
     source.refuse(wrong)
 
 
@@ -183,6 +186,9 @@ def _protocol_problems(study: Study) -> Iterator[Problem]:
         if small:
             what = f"a leaf of at most cap = {cap} tokens" if protocol.regime == "leaves" else "one token"
             yield (*at, "limits"), f"limits = {small}: {what} costs {worst:g} at worst, so nothing could be launched"
+        judge = next((each for each in (*study.judges, *study.models) if each.name == protocol.judge), None)
+        if judge is not None and (why := cannot_judge(judge.model)):
+            yield (*at, "judge"), f"judge = {judge.name!r}: {why}"
         top = study.top if model.top is None else model.top
         try:
             proposal_of(model, study.decode_of(protocol, model), study.run, top)
