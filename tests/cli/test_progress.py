@@ -29,8 +29,14 @@ def test_a_line_has_rate_time_left_tokens_and_budget_left() -> None:
     clock.now = 10
     tracker.advance(40, tokens=400)
     assert tracker.line() == (
-        "sampling: 60 of 100 leaves, 4.0 a second, 10 s left, 700 tokens, 600 of 1,000 budget left"
+        "sampling: 60 of 100 leaves, 4.0 a second, 10 s left, 700 tokens, 300 of 1,000 tokens left"
     )
+
+
+def test_a_cost_in_another_unit_is_told_in_it() -> None:
+    tracker = Tracker("sampling", 0, limit=2.0, price=lambda tokens: tokens / 1000, money="money", clock=Clock())
+    tracker.advance(1, tokens=500)
+    assert tracker.line().endswith("500 tokens, cost 0.5 money, 1.5 of 2 money left")
 
 
 def test_a_log_gets_a_line_now_and_then_and_one_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +66,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         tracker.bar.refresh()
     shown = screen.getvalue()
     assert "4/4" in shown
-    assert "40 tokens, 60 budget left" in shown
+    assert "40 tokens, 60 of 100 tokens left" in shown
     assert "\x1b[5m" not in shown
 
 

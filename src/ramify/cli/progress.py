@@ -32,9 +32,12 @@ class Tracker:
         *,
         unit: str = "leaves",
         limit: float = float("inf"),
+        price: Callable[[int], float] = float,
+        money: str = "tokens",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.what, self.total, self.unit, self.limit, self.clock = what, total, unit, limit, clock
+        self.price, self.money = price, money  # what tokens cost, and in which unit
         self.done = self.before = self.tokens = 0
         self.cost = 0.0
         self.start = clock()
@@ -42,14 +45,14 @@ class Tracker:
     def there(self, done: int, tokens: int = 0) -> None:
         """What an earlier attempt has finished: it is done, and tells nothing about the rate."""
         self.done = self.before = done
-        self.tokens = tokens
+        self.tokens, self.cost = tokens, self.price(tokens)
         self.tell()
 
-    def advance(self, done: int = 1, tokens: int = 0, cost: float | None = None) -> None:
-        """A part of the work is finished; its cost is its tokens if it does not say."""
+    def advance(self, done: int = 1, tokens: int = 0) -> None:
+        """A part of the work is finished."""
         self.done += done
         self.tokens += tokens
-        self.cost += tokens if cost is None else cost
+        self.cost += self.price(tokens)
         self.tell()
 
     def progress(self, far: Any) -> None:
@@ -90,16 +93,22 @@ class Tracker:
         >>> now.append(2.0)
         >>> tracker.advance(4, tokens=120)
         >>> tracker.line()
-        'sampling: 4 of 10 leaves, 2.0 a second, 3 s left, 120 tokens, 380 of 500 budget left'
+        'sampling: 4 of 10 leaves, 2.0 a second, 3 s left, 120 tokens, 380 of 500 tokens left'
         """
         of = f"{self.done} of {self.total}" if self.total else f"{self.done}"
         parts = [f"{self.what}: {of} {self.unit}", f"{self.rate:.1f} a second"]
         if self.total:
             parts.append("time left unknown" if self.left is None else f"{self.left:.0f} s left")
-        parts.append(f"{self.tokens:,} tokens")
+        return printable(", ".join([*parts, *self.spent()]))
+
+    def spent(self) -> list[str]:
+        """Tokens, what they cost if that is another unit, and what is left of the budget."""
+        parts = [f"{self.tokens:,} tokens"]
+        if self.money != "tokens":
+            parts.append(f"cost {self.cost:.4g} {self.money}")
         if self.limit != float("inf"):
-            parts.append(f"{max(self.limit - self.cost, 0):,.0f} of {self.limit:,.0f} budget left")
-        return printable(", ".join(parts))
+            parts.append(f"{max(self.limit - self.cost, 0):,.4g} of {self.limit:,.4g} {self.money} left")
+        return parts
 
 
 class Lines(Tracker):
@@ -135,8 +144,7 @@ class Bar(Tracker):
         self.bar.start()
 
     def tell(self) -> None:
-        left = "" if self.limit == float("inf") else f", {max(self.limit - self.cost, 0):,.0f} budget left"
-        more = f"{self.rate:.1f} {self.unit}/s, {self.tokens:,} tokens{left}"
+        more = ", ".join([f"{self.rate:.1f} {self.unit}/s", *self.spent()])
         self.bar.update(
             self.task, description=printable(self.what), completed=self.done, total=self.total or None, more=more
         )
@@ -146,11 +154,11 @@ class Bar(Tracker):
 
 
 @contextmanager
-def track(what: str, total: int, *, unit: str = "leaves", limit: float = float("inf")) -> Iterator[Tracker]:
+def track(what: str, total: int, **options: Any) -> Iterator[Tracker]:
     """A tracker that shows a bar if somebody watches standard error, and logs plain lines otherwise."""
     watched = sys.stderr.isatty()
     kind = Bar if watched else Lines
-    tracker = kind(what, total, unit=unit, limit=limit)
+    tracker = kind(what, total, **options)
     tracker.open()
     try:
         yield tracker

@@ -103,12 +103,17 @@ def _recorded(
 ) -> tuple[Run, int]:
     """The run, recorded and graded; and how many of its candidates were there before."""
     from ramify.describe import text
+    from ramify.ledger import Work
     from ramify.run.record import record_leaves
     from ramify.store import Store
 
     before, tokens = _there(directory)
     total = protocol.n * len(asked.questions)
-    with track(f"sampling into {directory}", total, limit=ledger.limit) as tracker:
+
+    def price(tokens: int) -> float:
+        return float(ledger.cost(Work(generated=tokens)))  # prompts are not counted here; the ledger counts them
+
+    with track(f"sampling into {directory}", total, limit=ledger.limit, price=price, money=ledger.unit) as tracker:
         tracker.there(before, tokens)
         proposal = machine.proposal(run, protocol.top)
         made = record_leaves(
