@@ -198,6 +198,19 @@ def test_info_prints_the_inventory_and_says_unknown(run: Run) -> None:
     assert (found["layers"], found["outcomes"]) == (["score"], ["correct"])
 
 
+def test_every_command_of_a_bank_tells_programs_what_it_did(run: Run) -> None:
+    Path("answers.csv").write_text(CSV)
+    made = json.loads(run("bank", "import", "answers.csv", "mybank", "--json").out)
+    assert (made["written"], made["new"], made["report"]["missing"]["outcome.correct"]) == ("mybank", 3, 1)
+    assert json.loads(run("bank", "export", "mybank", "out.csv", "--json").out)["candidates"] == 3
+    assert json.loads(run("bank", "verify", "mybank", "--json").out) == {
+        "bank": "mybank",
+        "sound": True,
+        "problems": [],
+    }
+    assert json.loads(run("bank", "compact", "mybank", "--json").out)["bytes_after"] > 0
+
+
 def test_nothing_from_a_file_steers_the_terminal(run: Run) -> None:
     Path("a.csv").write_text('question,answer,"bad\x1b]0;title\x07col"\n\x1b[2Jq,\x1b[31m7,x\n')
     found = run("bank", "import", "a.csv", "mybank", "--run", "\x1b[5mr")

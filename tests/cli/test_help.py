@@ -49,6 +49,13 @@ def test_every_command_teaches_with_an_example_of_itself(run: Run, words: tuple[
     assert f"ramify {' '.join(words)}" in ran.out.partition("Usage")[2].partition("\n")[2], "an example, not the usage"
 
 
+@pytest.mark.parametrize(
+    "words", [words for words in ALL if words and words not in (("bank",), ("audit",))], ids=" ".join
+)
+def test_every_command_speaks_json(run: Run, words: tuple[str, ...]) -> None:
+    assert "--json" in run(*words, "--help").out
+
+
 def test_the_help_names_the_exit_codes(run: Run) -> None:
     page = " ".join(run("--help").out.split())
     for words in ("0 done", "1 a check failed", "2 bad input", "130 interrupted"):

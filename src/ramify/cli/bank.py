@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ramify.cli.options import Json, Maps, mapping
-from ramify.cli.terminal import progress, say
+from ramify.cli.terminal import emit, progress
 
 if TYPE_CHECKING:
     from ramify.bank import Proposal
     from ramify.store import Store
+    from ramify.store.exchange import Imported
 
 __all__ = ["app"]
 
@@ -55,6 +55,7 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the mapping and what was found; write nothing.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Read candidates from a file into a bank, and say which column was taken for what.
 
@@ -89,16 +90,24 @@ def import_(
             encoding=encoding,
             progress=tell,
         )
-    say(str(imported.report).replace("say otherwise with proposal=", "say otherwise with --kind"))
+    told = str(imported.report).replace("say otherwise with proposal=", "say otherwise with --kind")
+    found: dict[str, Any] = {"report": imported.report, "written": None if dry_run else str(directory)}
     if not dry_run:
-        from ramify.store import Store
+        new, before = _kept(directory, imported, beside)
+        found |= {"new": new, "were_there": before}
+        told += f"\nwritten to {directory}" + (f": {new} new, {before} were there" if before else "")
+    emit(as_json, found, told)
 
-        with progress(f"writing {directory.name}"):
-            store = Store.create(directory)
-            before = _responses(store)
-            store.add_bank(imported.bank, imported.outcomes, beside=beside)
-            new = _responses(store) - before
-        say(f"written to {directory}" if not before else f"written to {directory}: {new} new, {before} were there")
+
+def _kept(directory: Path, imported: Imported, beside: bool) -> tuple[int, int]:
+    """Write what was imported: how many candidates are new, and how many were there."""
+    from ramify.store import Store
+
+    with progress(f"writing {directory.name}"):
+        store = Store.create(directory)
+        before = _responses(store)
+        store.add_bank(imported.bank, imported.outcomes, beside=beside)
+        return _responses(store) - before, before
 
 
 @app.command()
@@ -107,6 +116,7 @@ def export(
     file: Annotated[Path, typer.Argument(help=".parquet, .jsonl, .csv, .tsv (text also .gz) or .npz")],
     tokens: Annotated[bool, typer.Option("--tokens/--no-tokens", help="Token data, where the format holds it.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a bank as one file, a row a candidate, grades and scores beside it.
 
@@ -126,7 +136,9 @@ def export(
     with Store.open(directory).snapshot() as snapshot, progress(f"writing {file.name}"):
         bank = with_tokens(snapshot) if tokens else snapshot.bank()
         write(bank, {name: snapshot.outcomes(name) for name in snapshot.outcome_names}, file)
-    say(f"{int(bank.drawn.sum())} candidates of {len(bank.questions)} questions written to {file}")
+    many, asked = int(bank.drawn.sum()), len(bank.questions)
+    found = {"written": str(file), "candidates": many, "questions": asked}
+    emit(as_json, found, f"{many} candidates of {asked} questions written to {file}")
 
 
 @app.command()
@@ -146,11 +158,11 @@ def info(
 
     with Store.open(directory).snapshot() as snapshot:
         inventory = snapshot.inventory()
-    say(json.dumps(inventory.describe(), indent=2) if as_json else str(inventory))
+    emit(as_json, inventory.describe(), str(inventory))
 
 
 @app.command()
-def verify(directory: Directory) -> None:
+def verify(directory: Directory, as_json: Json = False) -> None:
     """Check every checksum and invariant of a bank, and name what is broken.
 
     The exit status is 0 for a sound bank and 1 for a broken one:
@@ -162,15 +174,14 @@ def verify(directory: Directory) -> None:
     store = Store.open(directory)
     with progress(f"checking {directory.name}"):
         problems = store.verify()
-    for problem in problems:
-        say(str(problem))
+    told = "\n".join(map(str, problems)) or f"{directory}: sound"
+    emit(as_json, {"bank": str(directory), "sound": not problems, "problems": list(map(str, problems))}, told)
     if problems:
         raise typer.Exit(1)
-    say(f"{directory}: sound")
 
 
 @app.command()
-def compact(directory: Directory) -> None:
+def compact(directory: Directory, as_json: Json = False) -> None:
     """Rewrite a bank as few large files in one order: smaller, and faster to read.
 
     Readers and writers may be at work meanwhile, and nothing is lost if it is interrupted:
@@ -185,7 +196,9 @@ def compact(directory: Directory) -> None:
     before = _bytes(directory)
     with progress(f"compacting {directory.name}"):
         store.compact()
-    say(f"{directory}: {before:,} bytes before, {_bytes(directory):,} after")
+    after = _bytes(directory)
+    found = {"bank": str(directory), "bytes_before": before, "bytes_after": after}
+    emit(as_json, found, f"{directory}: {before:,} bytes before, {after:,} after")
 
 
 def _proposal(kind: str, model: str, protocol: str) -> Proposal | None:
