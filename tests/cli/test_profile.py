@@ -101,6 +101,15 @@ def test_groups_and_budgets_are_those_asked_for(run: Run) -> None:
     assert "there are level" in refused.err
 
 
+def test_the_prior_is_an_output_and_a_point_is_no_certainty(run: Run) -> None:
+    written("my.jsonl", rows())
+    by_prior = run("profile", "my.jsonl", "--json", "--no-page").found["posterior"]["sensitivity"]
+    assert list(by_prior) == ["flat", "Jeffreys", "fitted"]
+    assert "where they differ, the prior has decided" in run("profile", "my.jsonl", "--no-page").out
+    written("all.jsonl", [{**row, "correct": True} for row in rows()])
+    assert "says that all questions fared alike" in run("profile", "all.jsonl", "--no-page").out
+
+
 def test_dependent_candidates_get_no_prediction(run: Run) -> None:
     written("my.jsonl", rows())
     ran = run("profile", "my.jsonl", "--kind", "search", "--json")

@@ -102,7 +102,7 @@ def measured(tally: Tally, budgets: list[int], level: float) -> list[dict[str, A
 def _posterior(tally: Tally, budgets: list[int], level: float) -> dict[str, Any]:
     """The same of fresh candidates under a fitted prior, also beyond the bank; or why there is no such number."""
     from ramify.errors import InvalidValue
-    from ramify.metrics import Posterior, credible, fit_prior
+    from ramify.metrics import PassAt, Posterior, credible, fit_prior, sensitivity
     from ramify.types import Key
 
     try:
@@ -115,7 +115,8 @@ def _posterior(tally: Tally, budgets: list[int], level: float) -> dict[str, Any]
     rows = [
         {"k": k, **{name: credible(f(law), draws.covers, level) for name, f in _functionals(k).items()}} for k in ks
     ]
-    return {"prior": f"Beta({prior.alpha:.3g}, {prior.beta:.3g})", "rows": rows}
+    by_prior = sensitivity(tally, PassAt(ks[-1]), Key("profile", "all", 0, "prior"), DRAWS, level)
+    return {"prior": f"Beta({prior.alpha:.3g}, {prior.beta:.3g})", "rows": rows, "sensitivity": by_prior}
 
 
 def _functionals(k: int) -> dict[str, Any]:
@@ -188,9 +189,13 @@ def _told(
     covers = (
         f"{100 * level:g} % intervals: bootstrap over questions (BCa); they cover other questions, not other draws."
     )
+    if any(row[name].covers and row[name].width == 0 for row in found for name in MEASURES):
+        covers += "\nAn interval of one point says that all questions fared alike, not that others will."
     parts = [source.shown, head, _measures("of these candidates", found), covers]
     if predicted["rows"]:
         note = f"Fresh candidates, prior {predicted['prior']} fitted to this file; intervals cover questions and draws."
+        priors = ", ".join(f"{name} {each.value:.3f}" for name, each in predicted["sensitivity"].items())
+        note += f"\nPass@{predicted['rows'][-1]['k']} by prior: {priors}; where they differ, the prior has decided."
         parts += [_measures("predicted", predicted["rows"]), note]
     else:
         parts.append(f"No prediction for fresh candidates: {predicted['refused']}")
