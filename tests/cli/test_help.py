@@ -68,5 +68,16 @@ def test_help_is_for_the_command_that_the_words_name(run: Run) -> None:
     assert "Usage: ramify [OPTIONS]" in run("--help").out
 
 
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    env = {"PYTHONPATH": str(Path(ramify.__file__).parent.parent)}
+    program = [sys.executable, "-m", "ramify.cli", "methods"]
+    with subprocess.Popen(program, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()  # before anything is written
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
 def test_completion_can_be_installed(run: Run) -> None:
     assert "--install-completion" in run("--help").out

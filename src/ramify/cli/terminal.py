@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import unicodedata
@@ -30,13 +31,22 @@ def printable(text: str) -> str:
 
 def say(text: str) -> None:
     """Print to standard output, which may be a terminal: model text and file names are nobody's friend."""
-    print(printable(text))
+    _out(printable(text))
+
+
+def _out(text: str) -> None:
+    """Print; a reader who has seen enough (``| head``) is no error, and ends the command."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more may be written on the way out
+        raise SystemExit(0) from None
 
 
 def emit(as_json: bool, found: Mapping[str, Any], *texts: str) -> None:
     """What a command found: as JSON for programs, or as text for people."""
     if as_json:
-        print(json.dumps(jsonable(found), indent=2))
+        _out(json.dumps(jsonable(found), indent=2))
         return
     say("\n\n".join(text for text in texts if text))
 
