@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -371,3 +374,20 @@ def test_large_banks_are_mapped_and_not_kept(ran: tuple[Path, Result], tmp_path:
     assert bank.tokens is None
     assert bank.text is None
     assert not list((tmp_path / "s").rglob(".scratch*"))
+
+
+def test_killed_and_resumed_is_uninterrupted(ran: tuple[Path, Result], tmp_path: Path) -> None:
+    """No process gets to say goodbye to a SIGKILL; what was acknowledged is there."""
+    folder = tmp_path / "s"
+    process = subprocess.Popen([sys.executable, "-m", "tests.study.killed", str(folder)])
+    try:
+        for _ in range(3000):
+            if len(list((folder / "banks").glob("*"))) > 2 or process.poll() is not None:
+                break
+            time.sleep(0.02)
+    finally:
+        process.kill()
+        process.wait()
+    assert not (folder / "result.json").exists()
+    resumed = run_study(study(), folder)
+    assert same(without_surplus(ran[1]), without_surplus(resumed)) == ""
