@@ -6,7 +6,7 @@ import dataclasses
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from ramify.bank import Bank
 from ramify.decide import BestOfN, Plurality, SoftmaxVote
 from ramify.decode import Temperature
+from ramify.describe import method
 from ramify.errors import StudyError
 from ramify.evidence import mean_logprob
 from ramify.ledger import Money
@@ -26,7 +27,8 @@ from ramify.study import Progress, Protocol, Result, System, Tasked, check_study
 from ramify.study import pools as pools_module
 from ramify.study import source as source_module
 from ramify.study import stored as stored_module
-from tests.study.tools import Counter, Dice, Guess, protocols, same, study
+from ramify.types import Question
+from tests.study.tools import Counter, Dice, Guess, Said, protocols, same, study
 
 
 @pytest.fixture
@@ -391,3 +393,37 @@ def test_killed_and_resumed_is_uninterrupted(ran: tuple[Path, Result], tmp_path:
     assert not (folder / "result.json").exists()
     resumed = run_study(study(), folder)
     assert same(without_surplus(ran[1]), without_surplus(resumed)) == ""
+
+
+GOLD = ["a"]
+
+
+@method
+class Revised:
+    """Guess with one reference for all, which somebody corrects."""
+
+    name: str = "revised"
+
+    def questions(self, n: int) -> tuple[Question, ...]:
+        return Guess().questions(n)
+
+    def references(self, questions: Sequence[Question]) -> tuple[str, ...]:
+        return tuple(GOLD[0] for _ in questions)
+
+    def parse(self, text: str, question: Question) -> Said:
+        return Guess().parse(text, question)
+
+    def grade(self, answer: str | None, reference: str) -> float:
+        return float(answer == reference)
+
+
+def test_a_corrected_reference_grades_what_is_there_again(tmp_path: Path) -> None:
+    mine = (Protocol("vote"), Protocol("adaptive", stop=AdaptiveConsistency(0.9), n=6))
+    given = study(tasks=(Tasked(Revised(), "guess", 6),), models=(System(Dice()),), protocols=mine, metrics=())
+    GOLD[0] = "a"
+    before = run_study(given, tmp_path / "one")
+    GOLD[0] = "b"
+    after = run_study(given, tmp_path / "one")
+    fresh = run_study(given, tmp_path / "two")
+    assert [row.utility.tolist() for row in after.rows] == [row.utility.tolist() for row in fresh.rows]
+    assert [row.utility.tolist() for row in after.rows] != [row.utility.tolist() for row in before.rows]

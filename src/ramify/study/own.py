@@ -58,7 +58,7 @@ def run_own(
         _protocol(own),
         words(study.unit),
     ]
-    parts += [own.n, own.limit, study.run]
+    parts += [own.n, own.limit, study.run, asked.gold]
     loop = {"leaves": _leaves, "trajectory": _trajectory, "search": _search}[own.protocol.regime]
     parts += [each.label for each in judging.bound(own.protocol)]
     found = decided.get(parts, lambda: loop(folder, study, own, asked, meter, judging))
