@@ -18,7 +18,7 @@ from ramify.decide import BestOfN, Plurality, SoftmaxVote
 from ramify.decode import Temperature
 from ramify.describe import method
 from ramify.errors import StudyError
-from ramify.evidence import mean_logprob
+from ramify.evidence import Transformed, mean_logprob
 from ramify.ledger import Money
 from ramify.metrics import available, plurality
 from ramify.models import decode_with
@@ -427,3 +427,12 @@ def test_a_corrected_reference_grades_what_is_there_again(tmp_path: Path) -> Non
     fresh = run_study(given, tmp_path / "two")
     assert [row.utility.tolist() for row in after.rows] == [row.utility.tolist() for row in fresh.rows]
     assert [row.utility.tolist() for row in after.rows] != [row.utility.tolist() for row in before.rows]
+
+
+def test_two_functions_without_a_name_are_two_things(tmp_path: Path) -> None:
+    up, down = Transformed(mean_logprob(), lambda v: v), Transformed(mean_logprob(), lambda v: -v)
+    mine = [Protocol(name, BestOfN("x"), evidence=(("x", each),)) for name, each in (("up", up), ("down", down))]
+    result = run_study(study(models=(System(Dice()),), protocols=tuple(mine), metrics=()), tmp_path / "s")
+    one, other = (layer.values for layer in result.banks["dice on guess"].layers.values())
+    np.testing.assert_array_equal(one, -other)
+    assert result.row("up", k=8).utility.tolist() != result.row("down", k=8).utility.tolist()

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -226,12 +227,18 @@ def unit_name(unit: Cost) -> str:
     return type(unit).__name__.lower()
 
 
+_OWN: dict[int, tuple[Any, str]] = {}  # values without a text form; held, so that no other gets their place in memory
+
+
 def words(value: Any) -> str:
-    """The text form of a value; of a function of one's own that has none, words that never come again."""
+    """The text form of a value; of one that has none, as with a lambda in it, words that never come again.
+
+    What it prints would not do: any two lambdas of a module print the same inside a method.
+    """
     try:
         return text(value)
     except InvalidValue:
-        return repr(value)
+        return _OWN.setdefault(id(value), (value, f"{value!r} #{token_hex(4)}"))[1]
 
 
 def digest_of(questions: Sequence[Question]) -> str:
