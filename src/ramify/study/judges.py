@@ -6,7 +6,6 @@ Every prompt is asked once and kept by its content under the study's folder, who
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +13,11 @@ from ramify.arrays import Array
 from ramify.bank import Bank
 from ramify.decode import Chain
 from ramify.errors import StudyError
-from ramify.models import decode_with
 from ramify.study.kinds import kind_of
-from ramify.study.source import SPELLS, cannot_judge, identity_of, is_server, served
+from ramify.study.source import cannot_judge, identity_of, is_server, served
 from ramify.study.spec import Protocol, Study, System
 from ramify.study.world import Asked
-from ramify.verify import Judge, Replies
+from ramify.verify import Judge, Replies, local_judge, served_judge
 
 __all__ = ["Bound", "Judging", "judge_of"]
 
@@ -78,36 +76,8 @@ def judge_of(system: System) -> Judge:
     if own is not None:
         return own()
     if is_server(model):
-        return _served_judge(system)
-    sampler = decode_with(model, system.decode or Chain(), batch=system.batch)
-    return Judge(
-        identity_of(model),
-        sampler,
-        lambda text: tuple(model.encode(text)),
-        lambda token: str(model.text([token])),
-        getattr(model, "context", None),
-    )
-
-
-def _served_judge(system: System) -> Judge:
-    """A server as a judge: it counts prompts, and spells its tokens one by one, each asked for once."""
-    from ramify.models.endpoint.ask import asking, counted
-
-    decode = system.decode if system.decode is not None else system.model.decoder
-    endpoint = served(system, decode)
-    if why := cannot_judge(endpoint):
-        raise StudyError(f"judge {system.name}: {why}")
-    root = endpoint.urls[0][0].removesuffix("/v1")
-
-    @lru_cache(maxsize=4096)  # a prompt is asked, then counted again for its cost
-    def encode(text: str) -> Any:
-        return counted(endpoint, [text])(text)
-
-    @cache
-    def token(number: int) -> str:
-        with asking(endpoint) as ask:
-            return str(
-                ask(f"{root}/detokenize", {"model": endpoint.model, "tokens": [number]})[SPELLS[endpoint.server]]
-            )
-
-    return Judge(endpoint.model, endpoint, encode, token)
+        endpoint = served(system, system.decode if system.decode is not None else model.decoder)
+        if why := cannot_judge(endpoint):
+            raise StudyError(f"judge {system.name}: {why}")
+        return served_judge(endpoint)
+    return local_judge(model, system.decode or Chain(), name=identity_of(model), batch=system.batch)

@@ -19,9 +19,9 @@ from ramify.models import decode_with
 from ramify.run import Arm
 from ramify.study.spec import System
 from ramify.types import Question, Sampler
+from ramify.verify.of_model import SPELLS
 
 __all__ = [
-    "SPELLS",
     "answers",
     "arm_of",
     "cannot_judge",
@@ -34,9 +34,6 @@ __all__ = [
 ]
 
 SERVING = ("urls", "concurrency", "retry", "timeouts", "key", "stream")  # how a server is reached, not what it says
-
-
-SPELLS = {"vllm": "prompt", "llama.cpp": "content"}  # servers that spell token ids: where /detokenize has the words
 
 
 def is_server(model: Any) -> bool:
