@@ -67,7 +67,7 @@ def test_the_signal_block_pools_no_repeat(ran: dict[str, Result]) -> None:
     assert "main medium on five sets, repeat 1" in result.banks
     assert not [row for row in result.rows if "repeat" in row.bank]
     assert result.mixed == ("five sets",)  # efforts are prompt interfaces here
-    assert set(result.banks["main high on five sets"].layers) == {"head", "lowest", "mean"}
+    assert set(result.banks["main medium on five sets"].layers) == {"head", "lowest", "mean"}
 
 
 def test_the_field_block_weighs_fields_alike(ran: dict[str, Result]) -> None:
