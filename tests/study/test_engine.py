@@ -19,9 +19,10 @@ from ramify.decode import Temperature
 from ramify.describe import method
 from ramify.errors import StudyError
 from ramify.evidence import Transformed, mean_logprob
-from ramify.ledger import Money
+from ramify.ledger import Money, Work
 from ramify.metrics import available, plurality
 from ramify.models import decode_with
+from ramify.run import BudgetForcing
 from ramify.stop import AdaptiveConsistency
 from ramify.study import Progress, Protocol, Result, System, Tasked, check_study, run_study
 from ramify.study import pools as pools_module
@@ -436,3 +437,19 @@ def test_two_functions_without_a_name_are_two_things(tmp_path: Path) -> None:
     one, other = (layer.values for layer in result.banks["dice on guess"].layers.values())
     np.testing.assert_array_equal(one, -other)
     assert result.row("up", k=8).utility.tolist() != result.row("down", k=8).utility.tolist()
+
+
+@method
+class Half:
+    """Two tokens for one."""
+
+    def __call__(self, work: Work) -> float:
+        return work.generated / 2
+
+
+def test_another_unit_makes_other_candidates_of_the_same_limit(tmp_path: Path) -> None:
+    forced = Protocol("forced", director=BudgetForcing(1, (0,), 6), cap=12, limits=(5.0,))
+    given = study(models=(System(Dice()),), protocols=(forced,), metrics=())
+    run_study(given, tmp_path / "one")
+    halved = dataclasses.replace(given, unit=Half())
+    assert same(run_study(halved, tmp_path / "one"), run_study(halved, tmp_path / "two")) == ""

@@ -61,8 +61,9 @@ def run_own(
     parts += [own.n, own.limit, study.run, asked.gold]
     loop = {"leaves": _leaves, "trajectory": _trajectory, "search": _search}[own.protocol.regime]
     parts += [each.label for each in judging.bound(own.protocol)]
+    store = own.folder if own.protocol.regime == "leaves" else _bank_folder(study, own)
+    parts += [store]
     found = decided.get(parts, lambda: loop(folder, study, own, asked, meter, judging))
-    store = own.folder if own.protocol.regime == "leaves" else _bank_folder(own)
     bank = opened(folder / store, ("token", "logprob"), light=True)
     bank = _cut(bank.only([question.id for question in asked.questions]), found)
     invalid, capped, tokens = shares_of(bank)
@@ -174,7 +175,7 @@ def _trajectory(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter
         if each.leaf is not None
     ]
     bank = Bank.of_leaves(asked.questions, leaves, asked.parse, proposal=_part(own, "trajectory"))
-    Store.create(folder / _bank_folder(own)).add_bank(bank)
+    Store.create(folder / _bank_folder(study, own)).add_bank(bank)
     return {
         "utility": asked.grades([each.answer for each in found]),
         "count": bank.drawn.sum(axis=1),
@@ -195,7 +196,7 @@ def _search(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, _:
     with Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, _teller(meter)) as sampler:
         arm = dataclasses.replace(arm, sampler=sampler)
         found = run_search(protocol, asked.questions, arm, ledger, asked.parse)
-    Store.create(folder / _bank_folder(own)).add_bank(dataclasses.replace(found.bank, layers={}))
+    Store.create(folder / _bank_folder(study, own)).add_bank(dataclasses.replace(found.bank, layers={}))
     layers = {f"layer {name}": layer.values for name, layer in found.bank.layers.items()}
     return {
         "utility": asked.grades(found.answers),
@@ -205,9 +206,13 @@ def _search(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, _:
     }
 
 
-def _bank_folder(own: Own) -> str:
-    """Where the candidates that came out lie: what they are depends on the whole protocol, unlike what it drew."""
-    return f"{own.folder}-{blake2b(_protocol(own).encode(), digest_size=3).hexdigest()}"
+def _bank_folder(study: Study, own: Own) -> str:
+    """Where the candidates that came out lie: what they are depends on the whole protocol, unlike what it drew.
+
+    And on the unit: a limit of so many tokens is not one of so many FLOPs.
+    """
+    said = f"{_protocol(own)} in {words(study.unit)}"
+    return f"{own.folder}-{blake2b(said.encode(), digest_size=3).hexdigest()}"
 
 
 def _part(own: Own, kind: str) -> Any:
