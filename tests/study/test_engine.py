@@ -453,3 +453,13 @@ def test_another_unit_makes_other_candidates_of_the_same_limit(tmp_path: Path) -
     run_study(given, tmp_path / "one")
     halved = dataclasses.replace(given, unit=Half())
     assert same(run_study(halved, tmp_path / "one"), run_study(halved, tmp_path / "two")) == ""
+
+
+def test_models_are_ranked_by_as_many_candidates_of_their_own_decoder(tmp_path: Path) -> None:
+    models = tuple(System(Dice(name)) for name in ("one", "two", "three"))
+    mine = (Protocol("v"), Protocol("w", budgets=(16,), models=("two",)), Protocol("z", decode=Temperature(0.1)))
+    given = study(n=None, models=models, protocols=mine, metrics=(), rank=True)
+    found = run_study(given, tmp_path / "one").agreements
+    alone = dataclasses.replace(given, protocols=(Protocol("v"),))
+    assert [each.models for each in found] == [("one", "two", "three")] * len(found)
+    assert same(found, run_study(alone, tmp_path / "two").agreements) == ""

@@ -57,11 +57,11 @@ def _observed(tally: Tally, metric: object) -> Estimate:
 def agreements(study: Study, filled: Sequence[Filled]) -> Iterator[Agreed]:
     """How well k candidates rank the models as all N do, by task, over paired replays."""
     for task in study.tasks:
-        mine = {each.pool.model.name: each for each in filled if each.pool.task == task and not each.pool.repeat}
+        mine = _ranked(study, [each for each in filled if each.pool.task == task and not each.pool.repeat])
         if len(mine) < 3:
             continue
-        table = np.stack([each.outcomes.on(each.bank) for each in mine.values()])  # [M, Q, N]
-        n = table.shape[2]
+        n = min(each.bank.shape[1] for each in mine.values())  # as many of each: some may have drawn more
+        table = np.stack([each.outcomes.on(each.bank)[:, :n] for each in mine.values()])  # [M, Q, N]
         budgets = [k for k in study.budgets if k <= n]
         found = agreement(table, budgets=budgets, replicates=study.replays, run=f"{study.run}/replay")
         for measure in ("spearman", "kendall", "weighted"):
@@ -69,6 +69,14 @@ def agreements(study: Study, filled: Sequence[Filled]) -> Iterator[Agreed]:
                 continue  # all models tie
             low, high = found.band(measure)
             yield Agreed(task.name, tuple(mine), measure, found.budgets, found.mean(measure), low, high)
+
+
+def _ranked(study: Study, filled: Sequence[Filled]) -> dict[str, Filled]:
+    """The bank that a model is ranked by: of its own decoder, or else the first there is."""
+    found: dict[str, Filled] = {}
+    for each in sorted(filled, key=lambda each: each.pool.decode != study.decode_of(None, each.pool.model)):
+        found.setdefault(each.pool.model.name, each)
+    return {name: found[name] for name in dict.fromkeys(each.pool.model.name for each in filled)}
 
 
 # ---------------------------------------------------------------------------------------------------------- comparisons
