@@ -245,3 +245,12 @@ def test_responses_are_read_and_graded_by_a_task(run: Run, responses: str) -> No
     refused = run("profile", responses, "--task", "Own('questions.jsonl')")
     assert refused.code == 2
     assert "is none of its ids, such as 'z'" in refused.err
+
+
+def test_what_was_taken_for_the_grades_is_no_evidence(run: Run) -> None:
+    Path("a.csv").write_text("question,sample,answer,score\nq,0,7,0\nq,1,7,0\nq,2,8,1\n")
+    assert run("decide", "a.csv", "--rule", "Plurality()", "--json").found["rules"][0]["accuracy"]["value"] == 0.0
+    for more in ((), ("--k", "1,2")):
+        ran = run("decide", "a.csv", "--rule", "BestOfN('score')", *more)
+        assert ran.code == 2
+        assert "it has seen references" in ran.err

@@ -95,7 +95,10 @@ def load(
         shown += f"\nnote     {how}"
     binary = [name for name, layer in bank.layers.items() if _zero_or_one(layer.values)]
     if not grades and len(binary) == 1:
-        grades = {binary[0]: Outcomes.of(bank, bank.layers[binary[0]].values, binary[0])}
+        layer = bank.layers[binary[0]]
+        grades = {binary[0]: Outcomes.of(bank, layer.values, binary[0])}
+        rest = {name: each for name, each in bank.layers.items() if name != binary[0]}  # no rule may read its grades
+        bank = dataclasses.replace(bank, layers={**rest, binary[0]: dataclasses.replace(layer, role="diagnostic")})
         shown += f"\nnote     {binary[0]} holds only 0 and 1: taken for the grades"
     return Source(path, bank, grades, shown)
 
