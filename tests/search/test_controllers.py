@@ -236,6 +236,17 @@ def test_particles_are_held_when_they_are_finished() -> None:
         ask(filter_, begun(filter_, -1.0, 0.1, 0.1, 0.1))
 
 
+@pytest.mark.parametrize("ess", [0.5, 1.0])
+def test_particles_that_are_held_together_count_one_by_one(ess: float) -> None:
+    filter_ = Particles(n=4, resample="multinomial", ess=ess)
+    tree = begun(filter_, 0.5, 0.5, 0.5, 0.5, ended=(0,))
+    after = tree.told(Expansion(1, (Grow(2, 1, Chunk(1)),), (3, 4), ((1, 3),)), {2: born(0.5)})
+    for question in "abcdefgh":  # three at the leaf and one that goes on, all worth the same: nothing to resample
+        asked = filter_.ask(after, KEY._replace(question=question), math.inf)
+        assert asked is not None
+        assert (asked.hold, [grow.width for grow in asked.grow]) == (((1, 3),), [1])
+
+
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=text)
 def test_asking_is_pure_and_an_expansion_under_way_is_asked_again(controller: Controller) -> None:
     asked = ask(controller, Tree())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ramify.arrays import pick
 from ramify.describe import method
@@ -17,6 +18,7 @@ __all__ = ["Particles", "effective", "resampled"]
 
 SCHEMES = ("multinomial", "systematic")
 CLIP = 1e-6  # a score of exactly 0 or 1 would have an infinite logit
+EVEN = 1e-9  # weights that differ by rounding do not differ
 
 
 @method
@@ -50,7 +52,7 @@ class Particles:
         if not any(log.state[row] == OPEN for row in rows):
             return None
         weight = self._weights(np.array([log.score[row] for row in rows]), count, step)
-        if effective(weight) < self.ess * self.n:
+        if effective(weight, count) < self.ess * self.n * (1 - EVEN):
             count = resampled(weight, self.n, self.resample, key._replace(stream="resample"), step)
         close = [row for row, k in zip(rows, count, strict=True) if not k]
         hold = [(row, int(k)) for row, k in zip(rows, count, strict=True) if k and log.state[row] == LEAF]
@@ -77,17 +79,17 @@ class Particles:
         weight = _softmax(logit, known * count)
         progress = step / self.depth
         if self.anneal and progress < 0.5:
-            weight = _softmax(logit / max(1.0, (1 - progress) / (effective(weight) / self.n)), known * count)
+            weight = _softmax(logit / max(1.0, (1 - progress) / (effective(weight, count) / self.n)), known * count)
         return weight
 
 
-def effective(weight: np.ndarray) -> float:
-    """1 / Σ w²: how many even particles these weights are worth.
+def effective(weight: np.ndarray, count: ArrayLike = 1) -> float:
+    """1 / Σ w² over particles: how many even ones these are worth. ``count`` of them share a weight evenly.
 
-    >>> effective(np.array([0.5, 0.5])), effective(np.array([1.0, 0.0]))
-    (2.0, 1.0)
+    >>> effective(np.array([0.5, 0.5])), effective(np.array([1.0, 0.0])), effective(np.array([0.75, 0.25]), [3, 1])
+    (2.0, 1.0, 4.0)
     """
-    return float(1 / np.square(weight).sum())
+    return float(1 / (np.square(weight) / np.maximum(count, 1)).sum())
 
 
 def resampled(weight: np.ndarray, n: int, scheme: str, key: Key, step: int = 0) -> np.ndarray:
