@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ramify.decide import BestOfN
+from ramify.decode import Temperature
 from ramify.describe import method
 from ramify.errors import InvalidValue, StudyError
 from ramify.models.endpoint import Endpoint
@@ -126,3 +127,14 @@ def test_a_judge_that_does_not_answer_or_cannot_judge_is_refused_before_any_work
         StudyError, match=r"protocol\.0\.judge: judge = 'gpt': hosted does not say how its token ids read"
     ):
         check_study(mute)
+
+
+def test_one_model_that_judges_in_two_ways_gives_two_layers(tmp_path: Path) -> None:
+    judges = (System(Dice(), name="cold", decode=Temperature(0.1)), System(Dice(), name="hot", decode=Temperature(9.0)))
+    mine = [Protocol(each.name, BestOfN("p"), evidence=(("p", ONE),), judge=each.name) for each in judges]
+    given = study(models=(System(Dice()),), judges=judges, protocols=tuple(mine), metrics=())
+    names = list(run_study(given, tmp_path / "s").banks["dice on guess"].layers)
+    assert [name.rpartition(" by ")[2] for name in names] == [
+        "Dice(name='dice') (Temperature(t=0.1))",
+        "Dice(name='dice') (Temperature(t=9.0))",
+    ]

@@ -305,3 +305,13 @@ def test_a_sampler_that_answers_nothing_is_an_error() -> None:
 def test_criteria_need_names_of_their_own() -> None:
     with pytest.raises(InvalidValue, match="a name of its own"):
         Rubric((("one", "?"), ("one", "?")))
+
+
+def test_one_model_asked_in_two_ways_is_two_judges() -> None:
+    kept, said = Replies(), []
+    for how in ("Temperature(t=0.2)", "Temperature(t=5.0)"):
+        judge, sampler = judge_by(lambda _, how=how: ([how], {}))  # type: ignore[misc]
+        [reply] = ask(dataclasses.replace(judge, how=how), [Task("Which?")], kept)
+        said.append(reply.text)
+        assert len(sampler.asked) == 1
+    assert said == ["Temperature(t=0.2)", "Temperature(t=5.0)"]

@@ -43,7 +43,7 @@ class Judging:
         for name, evidence in protocol.evidence:
             if kind_of(evidence) == "verifier":
                 judge, replies = self.judge(protocol.judge)
-                label = f"{self.words(evidence)} by {judge.name}"
+                label = f"{self.words(evidence)} by {judge.identity}"
                 found.append(Bound(name, label, evidence.by(judge, replies)))
             else:
                 found.append(Bound(name, self.words(evidence), evidence))

@@ -127,7 +127,8 @@ def rows_of(study: Study, filled: Filled, decided: Decided) -> Iterator[Row]:
         budgets = study.budgets_of(protocol)
         evidence = [(each.name, each.label) for each in filled.judging.bound(protocol)]
         parts = ("rows", *filled.key, words(protocol.rule), evidence, budgets, study.replays, study.run)
-        parts += (words(protocol.diagnostic), protocol.judge, filled.asked.gold)
+        judged = filled.judging.judge(protocol.judge)[0].identity if protocol.judge else ""
+        parts += (words(protocol.diagnostic), judged, filled.asked.gold)
         found = decided.get(parts, lambda protocol=protocol: _decide(study, filled, protocol))  # type: ignore[misc]
         for i, k in enumerate(budgets):
             yield _row(study, filled, protocol, k, found["values"][:, i], _spread(found, i))

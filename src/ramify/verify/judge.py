@@ -35,7 +35,8 @@ class Judge:
 
     ``name`` is the model as banks name theirs (``Proposal.model``), which tells self-evaluation from cross-model
     evaluation. ``context`` bounds prompt and reply together. Label probabilities are the raw model's, whatever the
-    sampler's decoder is.
+    sampler's decoder is; what it writes before a label is not, so ``how`` names the decoder and the interface: replies
+    of one model that is asked in two ways are never taken for each other.
     """
 
     name: str
@@ -43,6 +44,12 @@ class Judge:
     encode: Callable[[str], Prompt]
     token: Callable[[int], str]  # the text of one token
     context: int | None = None
+    how: str = ""  # it is asked, in words
+
+    @property
+    def identity(self) -> str:
+        """Who is asked, and how."""
+        return f"{self.name} ({self.how})" if self.how else self.name
 
     def __post_init__(self) -> None:
         require(bool(self.name), "Judge.name", self.name, "name the model: a score is nothing without who gave it")
@@ -150,7 +157,7 @@ class Replies:
 def ask(judge: Judge, tasks: Sequence[Task], replies: Replies | None = None) -> list[Reply]:
     """The replies to all tasks, in order. Each content is asked once; what is known is not asked at all."""
     kept = Replies() if replies is None else replies
-    wanted = {task.digest(judge.name): task for task in tasks}
+    wanted = {task.digest(judge.identity): task for task in tasks}
     fresh = {digest: task for digest, task in wanted.items() if digest not in kept}
     requests = (
         Request(Key("verify", digest, task.repeat, "judge"), judge.encode(task.prompt), cap=task.cap, top=task.top)
@@ -162,7 +169,7 @@ def ask(judge: Judge, tasks: Sequence[Task], replies: Replies | None = None) -> 
     lost = [digest for digest in fresh if digest not in kept]
     if lost:
         raise InvalidValue(f"{judge.name} left {len(lost)} of {len(fresh)} prompts unanswered: ask again")
-    return [kept[task.digest(judge.name)] for task in tasks]
+    return [kept[task.digest(judge.identity)] for task in tasks]
 
 
 def _read(judge: Judge, task: Task, leaf: Leaf, digest: str) -> Reply:

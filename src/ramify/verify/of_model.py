@@ -26,6 +26,7 @@ def local_judge(model: Any, decoder: Operator = RAW, *, name: str = "", batch: i
         lambda words: tuple(model.encode(words)),
         lambda token: str(model.text([token])),
         getattr(model, "context", None),
+        text(decoder),
     )
 
 
@@ -46,4 +47,5 @@ def served_judge(endpoint: Endpoint, *, context: int | None = None) -> Judge:
             said = ask(f"{root}/detokenize", {"model": endpoint.model, "tokens": [number]})
         return str(said[SPELLS[endpoint.server]])
 
-    return Judge(endpoint.model, endpoint, encode, token, context)
+    how = f"{text(endpoint.decoder)}, {endpoint.server}, {endpoint.route}, {text(endpoint.interface)}"
+    return Judge(endpoint.model, endpoint, encode, token, context, how)

@@ -105,7 +105,9 @@ class CompassVerifier:
         probability, mass, cost = np.full((*bank.shape, 3), np.nan), np.full(bank.shape, np.nan), np.zeros(bank.shape)
         at = tuple(np.array(rows, dtype=np.int64).reshape(-1, 2).T)
         probability[at], mass[at], cost[at] = shares, visible(logprobs), [reply.cost for reply in found[:-1]]
-        return Graded(Outcomes.of(bank, probability[..., 0], f"{text(self)} by {judge.name}"), probability, mass, cost)
+        return Graded(
+            Outcomes.of(bank, probability[..., 0], f"{text(self)} by {judge.identity}"), probability, mass, cost
+        )
 
     def task(self, bank: Bank, references: Mapping[str, str], judge: Judge, q: int, n: int) -> Task:
         assert bank.text is not None
