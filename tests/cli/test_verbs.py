@@ -99,6 +99,17 @@ def test_a_stop_is_replayed_and_says_that_it_saves_nothing(run: Run) -> None:
     assert found["stops"][0]["samples"] == 3
 
 
+def test_a_stop_that_never_stops_loses_nothing_to_all_candidates(run: Run) -> None:
+    answers = {"q1": ["4", "5"], "q2": ["7", "7"]}  # a tie goes to the earliest: it is right in half of the orders
+    right = {"q1": "4", "q2": "7"}
+    table = [{"question": q, "answer": a, "correct": int(a == right[q])} for q, each in answers.items() for a in each]
+    written("tied.jsonl", table)
+    found = run("stop", "tied.jsonl", "--stop", "AtMost(9)", "--json").found
+    [row] = found["stops"]
+    assert (row["stopped"], row["same_answer"]) == (0, 1)
+    assert row["accuracy"] == found["whole"]["accuracy_in_orders"] < found["whole"]["accuracy"]["value"] == 1
+
+
 def test_scores_are_kept_as_layers_and_read_by_rules(run: Run, folder: str) -> None:
     ran = run("score", folder, "--evidence", "half=Transformed(Score('score'), Sigmoid())", "--json")
     assert ran.code == 0, ran.err

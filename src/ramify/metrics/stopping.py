@@ -33,6 +33,7 @@ class StopReplay:
     values: Array  # [Q] the mean utility of what is submitted at the stop
     same: Array  # [Q] how often the answer is the one of the whole stream
     invalid: Array  # [Q] how often nothing is submitted
+    whole: Array  # [Q] the mean utility of what is submitted from the whole stream, in the same orders
     error: float  # the Monte Carlo standard error of the mean of ``values``
     stop: str
     rule: str
@@ -61,13 +62,14 @@ def replay_stop(
         if block.start == 0:
             _must_be_causal(stop, stream, verdict, Key(run, "", 0, "stop"))
         parts.append(_at_the_stop(rule, stream, graded, verdict))
-    samples, stopped, worth, same, none = (np.concatenate(part) for part in zip(*parts, strict=True))
+    samples, stopped, worth, same, none, whole = (np.concatenate(part) for part in zip(*parts, strict=True))
     variance = (
         worth.var(axis=0, keepdims=True, ddof=1) / replicates if replicates > 1 else np.full((1, len(grades)), np.nan)
     )
     error = float(mean_error(variance.T, worth.mean(axis=0)[:, None])[0])
-    means = (worth.mean(axis=0), same.mean(axis=0), none.mean(axis=0))
-    return StopReplay(samples, stopped, *means, error, name_of(stop), name_of(rule))
+    means = (each.mean(axis=0) for each in (worth, same, none, whole))
+    values, agreed, nothing, at_the_end = means
+    return StopReplay(samples, stopped, values, agreed, nothing, at_the_end, error, name_of(stop), name_of(rule))
 
 
 def _stream(candidates: Candidates, grades: Array, order: Array) -> tuple[Candidates, Array]:
@@ -96,8 +98,8 @@ def _at_the_stop(rule: Rule, stream: Candidates, grades: Array, verdict: Array) 
         evidence={name: np.where(shown, values, np.nan) for name, values in stream.evidence.items()},
     )
     choice, whole = rule(revealed), rule(stream)
-    worth, none = submitted(choice, grades)
-    return samples, stopped, worth, _answer(choice, stream) == _answer(whole, stream), none
+    (worth, none), (at_the_end, _) = submitted(choice, grades), submitted(whole, grades)
+    return samples, stopped, worth, _answer(choice, stream) == _answer(whole, stream), none, at_the_end
 
 
 def _answer(choice: Choice, candidates: Candidates) -> Array:
