@@ -137,6 +137,21 @@ def test_two_banks_are_compared_on_shared_questions(run: Run) -> None:
     assert ruled["difference"]["value"] == pytest.approx(worth[1] - worth[0])
 
 
+@pytest.mark.parametrize("more", [[], ["--rule", "Plurality()"]])
+def test_what_is_compared_and_its_difference_are_of_the_same_questions(run: Run, more: list[str]) -> None:
+    one, other = rows(), rows(seed=1)
+    for row in other:
+        if row["question_id"] == other[0]["question_id"]:
+            row["correct"] = None  # the first question has no grades on one side: it is in no number
+    written("one.jsonl", one)
+    written("two.jsonl", other)
+    found = run("compare", "one.jsonl", "two.jsonl", *more, "--json").found
+    first, second = (side["value"] for side in found["sides"])
+    assert found["difference"]["value"] == pytest.approx(second - first)
+    assert (found["questions"], found["left_out"], found["ungraded"]) == (19, 0, 1)
+    assert "1 without grades of both" in run("compare", "one.jsonl", "two.jsonl", *more).out
+
+
 def test_two_rules_on_one_bank_say_that_they_shared_it(run: Run, folder: str) -> None:
     ran = run("compare", folder, "--rule", "Plurality()", "--rule", "BestOfN('score')")
     assert "the interval includes zero: no difference is shown" in ran.out

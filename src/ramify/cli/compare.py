@@ -145,6 +145,8 @@ def _by_metric(
     sources: list[Source], metric: str, grades: str, threshold: float | None, level: float
 ) -> dict[str, Any]:
     """The difference of a functional of two profiles, questions drawn with both banks."""
+    import numpy as np
+
     from ramify.cli.parts import value
     from ramify.cli.source import shared
     from ramify.metrics import BCa, Tally, bootstrap_difference, observed
@@ -155,14 +157,17 @@ def _by_metric(
     pairs = zip(sources, banks, strict=True)
     tallies = [Tally.of_bank(bank, source.binary(grades, threshold)) for source, bank in pairs]
     sample = bootstrap_difference(tallies[1], tallies[0], functional, Key("compare", "bootstrap", 0), 4000)
+    both = np.logical_and.reduce([tally.graded >= getattr(functional, "k", 1) for tally in tallies])  # as the sample
+    tallies = [tally.take(both) for tally in tallies]
     values = [observed(tally, functional) for tally in tallies]
     return {
         "kind": "two banks",
         "what": repr(functional),
         "sides": [{"name": str(s.path), "value": v.value} for s, v in zip(sources, values, strict=True)],
         "difference": BCa(level)(sample),
-        "questions": len(banks[0].questions),
+        "questions": int(both.sum()),
         "left_out": left_out,
+        "ungraded": int((~both).sum()),
     }
 
 
@@ -172,22 +177,29 @@ def _by_rule(sources: list[Source], rules: list[str] | None, grades: str, level:
 
     from ramify.cli.parts import value
     from ramify.cli.source import shared
+    from ramify.errors import require
 
     chosen = [value(text, "--rule", "rule") for text in rules or []]
     banks, left_out = shared(sources)
     sides = [(sources[i % len(sources)], banks[i % len(banks)], chosen[i % len(chosen)]) for i in range(2)]
     rows = [submission(rule, bank, source.graded(grades), level) for source, bank, rule in sides]
-    worth = [np.array(list(row["utility"].values())) for row in rows]
+    worth = np.array([list(row["utility"].values()) for row in rows])  # [2, Q]
+    both = ~np.isnan(worth).any(axis=0)
+    require(
+        both.sum() >= 2, "questions", int(both.sum()), "a comparison needs two on which both submissions are graded"
+    )
+    means = worth[:, both].mean(axis=1).tolist()
     return {
         "kind": "shared bank" if len(sources) == 1 else "two banks",
         "what": "accuracy of what is submitted",
         "sides": [
-            {"name": f"{row['rule']} on {source.path}", "value": row["accuracy"].value, "tokens": row["generate"]}
-            for row, (source, _, _) in zip(rows, sides, strict=True)
+            {"name": f"{row['rule']} on {source.path}", "value": mean, "tokens": row["generate"]}
+            for row, mean, (source, _, _) in zip(rows, means, sides, strict=True)
         ],
-        "difference": _paired(worth[1] - worth[0], level),
-        "questions": len(banks[0].questions),
+        "difference": _paired(worth[1, both] - worth[0, both], level),
+        "questions": int(both.sum()),
         "left_out": left_out,
+        "ungraded": int((~both).sum()),
     }
 
 
@@ -226,7 +238,8 @@ def _told(found: dict[str, Any], level: float) -> list[str]:
     side = "above" if difference.low > 0 else "below" if difference.high < 0 else ""
     verdict = f"the second is {side} the first" if side else "the interval includes zero: no difference is shown"
     shared = " Both rules chose from the same candidates." if found["kind"] == "shared bank" else ""
-    note = f"{found['questions']} shared questions ({found['left_out']} left out), paired; {verdict}.{shared}"
+    lacking = f", {found['ungraded']} without grades of both" if found["ungraded"] else ""
+    note = f"{found['questions']} shared questions ({found['left_out']} left out{lacking}), paired; {verdict}.{shared}"
     parts = [table([found["what"], "value", f"{100 * level:g} % interval"], rows), note]
     if "rerun" in found:
         again = found["rerun"]
