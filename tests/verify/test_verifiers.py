@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from ramify.verify import (
     Pairwise,
     Pointwise,
     Replies,
+    Reply,
     Rubric,
     Task,
     ask,
@@ -315,3 +317,19 @@ def test_one_model_asked_in_two_ways_is_two_judges() -> None:
         said.append(reply.text)
         assert len(sampler.asked) == 1
     assert said == ["Temperature(t=0.2)", "Temperature(t=5.0)"]
+
+
+def test_writers_that_begin_at_once_lose_nothing(tmp_path: Path) -> None:
+    many, together = 8, threading.Barrier(8)
+
+    def write(number: int) -> None:
+        with Replies(tmp_path) as mine:
+            together.wait()
+            mine.keep([Reply(f"{number}", "A", (), 3, 1)])
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(Replies(tmp_path)) == many

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 
 import msgspec
@@ -19,7 +21,7 @@ import numpy as np
 
 from ramify.arrays import Array
 from ramify.bank import Bank
-from ramify.errors import InvalidValue, StoreError, is_whole, require
+from ramify.errors import InvalidValue, is_whole, require
 from ramify.store.journal import Journal, payloads
 from ramify.types import Key, Leaf, Prompt, Request, Sampler
 from ramify.verify.labels import label_logprobs
@@ -134,13 +136,9 @@ class Replies:
         self._known |= {reply.digest: reply for reply in replies}
 
     def _free(self) -> Path:
-        """A name that no other writer has."""
+        """A name that no other writer has or will have: two that look for a free number find the same one."""
         assert self._folder is not None
-        for number in range(1_000_000):
-            path = self._folder / f"{number:06d}.log"
-            if not path.exists():
-                return path
-        raise StoreError(f"{self._folder}: a million logs: start another folder")
+        return self._folder / f"{time.time_ns():020d}-{token_hex(8)}.log"
 
     def close(self) -> None:
         if self._journal is not None:
