@@ -333,3 +333,11 @@ def test_writers_that_begin_at_once_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(Replies(tmp_path)) == many
+
+
+@pytest.mark.parametrize("unknown", [np.nan, -1])
+def test_an_unknown_length_says_nothing_about_length(unknown: float) -> None:
+    won = np.array([[[np.nan, 0.9], [0.2, np.nan]]])
+    found = bias(won, np.array([[10.0, unknown]]))
+    assert np.isnan(found.longer[0])
+    assert found.first[0] == pytest.approx(0.05)  # (0.9 + 0.2) / 2 - 1/2

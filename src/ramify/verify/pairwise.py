@@ -99,7 +99,8 @@ class Bias:
 def bias(won: Array, length: Array, grades: Array | None = None) -> Bias:
     """Biases of judgements ``[Q, N, N]`` of candidates of ``length [Q, N]``, each pair judged in both orders.
 
-    ``grades [Q, N]`` keeps to pairs with equal grades, which only evaluation may know.
+    A pair of which a length is missing (NaN, or a bank's -1) says nothing about lengths. ``grades [Q, N]`` keeps to
+    pairs with equal grades, which only evaluation may know.
 
     >>> won = np.array([[[np.nan, 0.9], [0.6, np.nan]]])            # shown first, each is preferred
     >>> found = bias(won, np.array([[10, 30]]))
@@ -114,7 +115,8 @@ def bias(won: Array, length: Array, grades: Array | None = None) -> Bias:
     if grades is not None:
         both &= grades[:, :, None] == grades[:, None, :]
     net = (won - back) / 2  # > 0: i beats j, whatever the order
-    longer = np.sign(length[:, :, None] - length[:, None, :])
+    length = np.where(length >= 0, length, np.nan)  # a bank says -1 of a length that it does not know
+    longer = np.nan_to_num(np.sign(length[:, :, None] - length[:, None, :]))
     return Bias(
         first=_mean((won + back) / 2 - 0.5, both),
         consistent=_mean((won > 0.5) == (back < 0.5), both & (won != 0.5) & (back != 0.5)),
