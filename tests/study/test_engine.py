@@ -463,3 +463,12 @@ def test_models_are_ranked_by_as_many_candidates_of_their_own_decoder(tmp_path: 
     alone = dataclasses.replace(given, protocols=(Protocol("v"),))
     assert [each.models for each in found] == [("one", "two", "three")] * len(found)
     assert same(found, run_study(alone, tmp_path / "two").agreements) == ""
+
+
+def test_a_limit_counts_what_prompts_cost(tmp_path: Path) -> None:
+    dear = Money(generated=1e6, prompt=100e6)
+    given = study(models=(System(Dice()),), protocols=(Protocol("vote"),), metrics=(), unit=dear)
+    paid = float(run_study(given, tmp_path / "s").row("vote", k=8).cost["generate"].sum())
+    assert check_study(given).plan.worst == 6 * 8 * 6 + 100 * (0 + 1 + 2) * 2 >= paid  # leaves at the cap, prompts once
+    with pytest.raises(StudyError, match="costs up to 888"):
+        check_study(dataclasses.replace(given, limit=paid))

@@ -92,18 +92,25 @@ def plan(study: Study, world: World) -> Plan:
     """The banks and runs of a study, each protocol in exactly one of them."""
     pools, owns = tuple(_pools(study)), tuple(_owns(study))
     every: list[Pool | Own] = [*pools, *owns]
-    leaves = sum(_questions(each, world) * each.n for each in every)
-    worst = sum(_questions(each, world) * _worst(study, each) for each in every)
+    leaves = sum(len(world.of(each.task, each.model).questions) * each.n for each in every)
+    worst = sum(_worst(study, each, prompt) for each in every for prompt in _prompts(each, world))
     return Plan(pools, owns, leaves, worst, tuple(_sentences(pools, owns)))
 
 
-def _questions(each: Pool | Own, world: World) -> int:
-    return len(world.of(each.task, each.model).questions)
+def _prompts(each: Pool | Own, world: World) -> list[int]:
+    """Tokens of every prompt; at most, of a server that has not been asked: none is less than a byte."""
+    encode = getattr(each.model.model, "encode", None)
+    asked = world.of(each.task, each.model).questions
+    return [len(encode(question.prompt) if encode else question.prompt.encode()) for question in asked]
 
 
-def _worst(study: Study, each: Pool | Own) -> float:
-    """The most that a question can cost: every leaf at its cap, or the limit; a search without one has no bound."""
-    most = each.n * study.unit(Work(generated=each.cap)) if each.n else math.inf
+def _worst(study: Study, each: Pool | Own, prompt: int) -> float:
+    """The most that a question can cost: every leaf at its cap, or the limit; a search without one has no bound.
+
+    The first leaf reads the prompt, the others find it read. What judges read is not in it.
+    """
+    first, other = Work(generated=each.cap, prompt=prompt), Work(generated=each.cap, cached=prompt)
+    most = study.unit(first) + (each.n - 1) * study.unit(other) if each.n else math.inf
     limit = each.limit if isinstance(each, Own) else None
     return most if limit is None else min(limit, most)
 
