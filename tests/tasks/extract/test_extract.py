@@ -189,3 +189,10 @@ def test_the_grades_of_a_real_bank_are_the_published_ones_but_for_one_that_was_w
                     differ.append((record["answer"], parsed.artefact, score))
     assert total == 800
     assert differ == [("10{,}000", "10000", False)]
+
+
+def test_a_fence_names_the_language_that_is_asked_for() -> None:
+    two = "```cpp\nint x;\n```\n```py\nx = 1\n```"
+    assert CodeBlock("cpp")(two).answer == "int x;\n"
+    assert CodeBlock("C++")("```c++\nint x;\n```").answer == "int x;\n"
+    assert CodeBlock()(two).answer == CodeBlock()("```python3\nx = 1\n```").answer == "x = 1\n"

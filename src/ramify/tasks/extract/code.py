@@ -11,6 +11,7 @@ from ramify.tasks.extract.segments import segments
 __all__ = ["CodeBlock"]
 
 _FENCE = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n", re.MULTILINE)
+ALSO = {"python": ("py", "python3")}  # what else a fence may call a language
 _END = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
 
 
@@ -37,7 +38,7 @@ class CodeBlock:
         while (fence := _FENCE.search(final, at)) is not None:
             end = _END.search(final, fence.end())
             body = final[fence.end() : end.start() if end else len(final)]
-            if fence.group(1).lower() in (self.language, "", "py"):
+            if fence.group(1).lower() in (self.language.lower(), "", *ALSO.get(self.language.lower(), ())):
                 last = body, end is not None
             at = end.end() if end else len(final)
         if last is None:
