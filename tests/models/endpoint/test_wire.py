@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import json
 import logging
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,12 @@ from ramify.decode import Chain, Temperature
 from ramify.errors import EndpointError
 from ramify.models.endpoint import Aimd, Endpoint, Retry, Timeouts
 from ramify.models.endpoint.flow import retry_after
+from ramify.models.endpoint.job import Job
 from ramify.models.endpoint.replies import Trace
+from ramify.models.endpoint.wire import Exchange
 from ramify.stop import TokenHistory, TokenLimit
 from ramify.types import Key, Leaf, Request, Words
-from tests.models.faulty import KINDS, Faulty, expected_logprobs, text, words
+from tests.models.faulty import KINDS, Faulty, entry, expected_logprobs, text, words
 
 QUICK = Retry(base=0.01, most=0.1)
 ALL_AT_ONCE = Aimd(first=256, least=256, most=256)
@@ -348,3 +352,19 @@ def test_a_retry_after_that_says_nothing_is_nothing() -> None:
     for said in ("", "soon", "-3", "nan", "inf"):
         assert retry_after({"retry-after": said}, now) is None
     assert retry_after({"retry-after-ms": "250", "retry-after": "9"}, now) == 0.25
+
+
+def test_the_blank_after_data_is_optional() -> None:
+    """Some gateways leave it out, at the end of a stream too."""
+
+    class Stream:
+        async def aiter_bytes(self) -> AsyncIterator[bytes]:
+            said = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [entry(0, 0, 3)]}}]}
+            end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+            yield b"".join(b"data:%s\n\n" % each for each in (*(json.dumps(x).encode() for x in (said, end)), b"[DONE]"))
+
+    asked = Endpoint("m", "http://127.0.0.1:9/v1", "llama.cpp")
+    [request] = requests(1)
+    job = Job(request, asked)
+    assert asyncio.run(Exchange(asked, "")._streamed(job, Stream())) == "eos"  # type: ignore[arg-type]
+    assert job.leaf("eos").text == "a"

@@ -274,7 +274,7 @@ class Exchange:
         async for chunk in job.bounded(response.aiter_bytes()):
             *lines, rest = (rest + chunk).split(b"\n")
             for event in lines:
-                if not event.startswith(b"data:") or event.strip() == b"data: [DONE]":
+                if not event.startswith(b"data:") or event[5:].strip() in (b"", b"[DONE]"):  # the blank is optional
                     continue
                 job.trace.hear(self._decoder.decode(event[5:]))
                 if ended := job.halted():
