@@ -17,6 +17,7 @@ from ramify.errors import InvalidValue
 from ramify.evidence import LogProduct, Mean, Minimum
 from ramify.ledger import Ledger, Tokens
 from ramify.models import FinishedHead, Memory, Pocket, ProcessHead, Tabular, ValueHead, decode_with
+from ramify.models.memory import Sharing
 from ramify.run import Arm, Compute, Search, Searched, run_search
 from ramify.search import (
     UCT,
@@ -106,6 +107,13 @@ def test_a_search_that_was_resumed_adds_up_what_it_did() -> None:
     assert part.compute.sharing is not None
     assert whole.compute.sharing is not None
     assert part.compute.sharing.computed >= whole.compute.sharing.computed, "what was kept is not stored with a search"
+
+
+def test_half_of_a_search_is_not_told_as_the_whole() -> None:
+    half = Compute(sharing=Sharing(computed=3))
+    assert Compute().plus(half).sharing is None
+    assert half.plus(Compute()).sharing is None
+    assert half.plus(half).sharing == Sharing(computed=6)
 
 
 # ------------------------------------------------------------------------------------------------------ learned scores

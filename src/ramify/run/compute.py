@@ -46,8 +46,9 @@ class Compute:
     def plus(self, other: Compute) -> Compute:
         """Both, one after the other, as a search that was resumed."""
         parts = {kind: getattr(self, kind).plus(getattr(other, kind)) for kind in KINDS}
-        known = self.sharing is not None and other.sharing is not None
-        return Compute(**parts, sharing=self.sharing.plus(other.sharing) if known else other.sharing)  # type: ignore[arg-type, union-attr]
+        mine, theirs = self.sharing, other.sharing  # half of a search would be taken for the whole of it
+        sharing = None if mine is None or theirs is None else mine.plus(theirs)
+        return Compute(**parts, sharing=sharing)
 
 
 class Tally:
