@@ -361,7 +361,8 @@ def test_the_blank_after_data_is_optional() -> None:
         async def aiter_bytes(self) -> AsyncIterator[bytes]:
             said = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [entry(0, 0, 3)]}}]}
             end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-            yield b"".join(b"data:%s\n\n" % each for each in (*(json.dumps(x).encode() for x in (said, end)), b"[DONE]"))
+            events = [json.dumps(said).encode(), json.dumps(end).encode(), b"[DONE]"]
+            yield b"".join(b"data:%s\n\n" % each for each in events)
 
     asked = Endpoint("m", "http://127.0.0.1:9/v1", "llama.cpp")
     [request] = requests(1)
