@@ -208,3 +208,35 @@ def test_without_math_verify_the_error_says_what_to_do(monkeypatch: pytest.Monke
     with pytest.raises(InvalidValue, match=r"pip install 'ramify\[math\]', or use Ladder\(math=False\)"):
         Pool()
     assert Ladder(seconds=77.0)("5", "5").equal  # the exact rung needs nothing
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        (r"\lfloor x \rfloor", "1"),
+        (r"x-\lfloor x \rfloor", "x-1"),
+        (r"\lceil n/2 \rceil", "1"),
+        ("|x-3|", "3-x"),
+        ("|x|", "x"),
+        (r"\sqrt{x^2}", "x"),
+        (r"\frac{x}{|x|}", "1"),
+    ],
+)
+def test_what_agrees_between_two_integers_or_above_zero_only_is_not_equal(answer: str, reference: str) -> None:
+    for one, other in ((answer, reference), (reference, answer)):
+        assert not Ladder(math=False)(one, other).equal
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        (r"\sqrt{x}\sqrt{y}", r"\sqrt{xy}"),
+        (r"\ln x+\ln y", r"\ln(xy)"),
+        (r"\sqrt{a^2b}", r"a\sqrt{b}"),
+        (r"\sqrt{x^2}", "|x|"),
+        (r"\sin^2 x+\cos^2 x", "1"),
+        ("n!", "n(n-1)!"),
+    ],
+)
+def test_what_agrees_wherever_it_is_real_is_equal(answer: str, reference: str) -> None:
+    assert Ladder(math=False)(answer, reference).equal

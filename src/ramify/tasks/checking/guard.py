@@ -5,7 +5,7 @@ from __future__ import annotations
 from ramify.tasks.checking.canonical import Canonical
 from ramify.tasks.checking.grammar import Tree, read
 from ramify.tasks.checking.limits import LIMITS, Limits, Refused, Unreadable
-from ramify.tasks.checking.numeric import close, evaluate, point
+from ramify.tasks.checking.numeric import close, evaluate, is_real, point
 
 __all__ = ["same_values"]
 
@@ -73,7 +73,11 @@ def _sets(a: tuple[Tree, ...], b: tuple[Tree, ...], symbols: frozenset[str]) -> 
 
 
 def _values(a: Tree, b: Tree, symbols: frozenset[str]) -> bool | None:
-    """Equal at every trial point. A symbol of one side only must not matter there, or the sides differ."""
+    """Equal at every trial point. A symbol of one side only must not matter there, or the sides differ.
+
+    Symbols are tried as positive numbers first, as most are meant. Where negative ones make a difference, as between
+    |x| and x, nothing is said.
+    """
     for trial in range(TRIALS if symbols else 1):
         where = {name: point(name, trial) for name in symbols}
         x, y = evaluate(a, where), evaluate(b, where)
@@ -81,7 +85,15 @@ def _values(a: Tree, b: Tree, symbols: frozenset[str]) -> bool | None:
             return None
         if not close(x, y):
             return False
-    return True
+    return None if _differ_below(a, b, symbols) else True
+
+
+def _differ_below(a: Tree, b: Tree, symbols: frozenset[str]) -> bool:
+    """Whether two expressions are real where all symbols are negative, and not the same."""
+    where = {name: -point(name, 0) for name in symbols}
+    if not symbols or not (is_real(a, where) and is_real(b, where)):
+        return False
+    return not close(evaluate(a, where), evaluate(b, where))
 
 
 def _all(found: list[bool | None]) -> bool | None:

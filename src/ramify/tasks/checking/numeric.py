@@ -11,10 +11,10 @@ from ramify.errors import InvalidValue
 from ramify.tasks.checking.grammar import Tree, read
 from ramify.tasks.checking.limits import LIMITS, Limits, Refused, Unreadable
 
-__all__ = ["DIGITS", "close", "evaluate", "of_text", "point"]
+__all__ = ["DIGITS", "close", "evaluate", "is_real", "of_text", "point"]
 
 DIGITS = 50
-WORKING = 70  # digits while computing, so that a cancellation of twenty leaves fifty
+WORKING = 100  # digits while computing, so that a cancellation of fifty leaves fifty
 LARGEST = 10**5  # of an exponent or the argument of a factorial: larger ones are not computed
 
 
@@ -43,9 +43,12 @@ def of_text(text: str, limits: Limits = LIMITS) -> Fraction | None:
 
 
 def point(symbol: str, number: int) -> Fraction:
-    """Where a symbol is tried: a rational in (1, 2) that its name and the number of the trial decide."""
+    """Where a symbol is tried: a rational that its name and the number of the trial decide.
+
+    It lies in (1, 2), then in (4, 5), (7, 8) and so on: between the same two integers ⌊x⌋ would pass for 1.
+    """
     digest = blake2b(f"{symbol}/{number}".encode(), digest_size=4).digest()
-    return 1 + Fraction(int.from_bytes(digest) + 1, 2**32 + 2)
+    return 1 + 3 * number + Fraction(int.from_bytes(digest) + 1, 2**32 + 2)
 
 
 def evaluate(tree: Tree, where: Mapping[str, Fraction]) -> Any:
@@ -60,6 +63,16 @@ def evaluate(tree: Tree, where: Mapping[str, Fraction]) -> Any:
             return _value(tree, where, mp)
         except (ZeroDivisionError, OverflowError, ValueError, TypeError, KeyError, NotImplementedError):
             return None
+
+
+def is_real(tree: Tree, where: Mapping[str, Fraction]) -> bool:
+    """Whether an expression and every part of it are real numbers there: √x √y is not √(xy) where both are negative."""
+    mp = _mpmath()
+    parts = [part for part in tree[1:] if isinstance(part, tuple) and part and isinstance(part[0], str)]
+    if tree[0] == "num" or not all(is_real(part, where) for part in parts):
+        return tree[0] == "num"
+    value = evaluate(tree, where)
+    return value is not None and not mp.im(value)
 
 
 def close(a: Any, b: Any) -> bool:
