@@ -196,3 +196,22 @@ def test_a_fence_names_the_language_that_is_asked_for() -> None:
     assert CodeBlock("cpp")(two).answer == "int x;\n"
     assert CodeBlock("C++")("```c++\nint x;\n```").answer == "int x;\n"
     assert CodeBlock()(two).answer == CodeBlock()("```python3\nx = 1\n```").answer == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("That makes 10-3", "3"),
+        ("See pages 10-12", "12"),
+        ("It is about 1.5e3", "1500"),
+        ("It is 2E-2.", "1/50"),
+        ("So x = -3", "-3"),
+        ("The change is -$5", "-5"),
+        ("The change is $-5", "-5"),
+        ("so −4", "-4"),
+        ("(-7)", "-7"),
+        ("about 3e", "3"),
+    ],
+)
+def test_a_sign_belongs_to_its_number_and_an_exponent_too(said: str, number: str) -> None:
+    assert LastNumber()(said).answer == number

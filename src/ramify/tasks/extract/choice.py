@@ -21,7 +21,8 @@ _SAID = re.compile(
     r"(?:\*\*|\$|\\text\{|\\mathrm\{)*\s*([^\n]{0,1000})",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"[-−+]?\$?\d[\d,]*(?:\.\d+)?(?:/\d+)?|[-−+]?\.\d+")
+_SIGN = r"(?:(?<![\w)\]}])[-−+])?"  # behind a number or a name it is a difference, or a range
+_NUMBER = re.compile(rf"{_SIGN}\$?\d[\d,]*(?:\.\d+)?(?:/\d+|[eE][-+]?\d+(?!\w))?|{_SIGN}\.\d+")
 _MARKED = re.compile(r"####\s*([^\n]+)")
 
 
