@@ -369,3 +369,10 @@ def test_the_blank_after_data_is_optional() -> None:
     job = Job(request, asked)
     assert asyncio.run(Exchange(asked, "")._streamed(job, Stream())) == "eos"  # type: ignore[arg-type]
     assert job.leaf("eos").text == "a"
+
+
+def test_a_server_that_says_after_no_time_is_not_run_down() -> None:
+    with Faulty(1.0, ["429"], retry_after="0", always=True) as server:
+        with pytest.raises(EndpointError, match="is full"):
+            list(endpoint(server, retry=Retry(base=0.05, most=1.0, patience=0.5))(requests(1)))
+        assert sum(server.seen.values()) <= 6  # waits that double from 25 ms

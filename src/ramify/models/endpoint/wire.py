@@ -234,7 +234,7 @@ class Exchange:
                 except Refused as refused:
                     job.refused += 1
                     patient_until = patient_until or launched + retry.patience
-                    wait = refused.seconds if refused.seconds is not None else retry.wait(job.refused, job.request.key)
+                    wait = refused.seconds or retry.wait(job.refused, job.request.key)  # "after 0 s" says nothing
                     server.refused(launched, wait)
                     if loop.time() + wait > patient_until:
                         raise EndpointError(self._gave_up(job, f"{job.url} is full for {retry.patience} s")) from None
