@@ -315,3 +315,10 @@ def test_what_was_returned_is_found_in_its_tree() -> None:
         for tree, row, answer in zip(found.trees, found.returned, found.answers, strict=True):
             assert MODEL.text(tree.tokens(row)) == answer
     assert run(Beam(n=4, m=2), limit=1, fallback="nothing").returned == (-1, -1, -1)
+
+
+def test_a_search_goes_on_under_the_limit_it_began_with() -> None:
+    protocol = Search(CONTROLLERS[0], cap=CAP)
+    part = run_search(protocol, QUESTIONS, arm(), Ledger("tokens", Tokens(), limit=60), whole, rounds=1)
+    with pytest.raises(InvalidValue, match="go on under the limit"):
+        run_search(protocol, QUESTIONS, arm(), Ledger("tokens", Tokens(), limit=600), whole, resume=part)

@@ -124,6 +124,9 @@ def run_search(
     require(len({question.id for question in questions}) == len(questions), "questions", "an id twice", "name each")
     ok = resume is None or (resume.protocol == protocol and resume.bank.questions == tuple(questions))
     require(ok, "resume", "another search", "go on with the same protocol and questions")
+    terms = (ledger.unit, ledger.cost, ledger.limit)
+    ok = resume is None or all((each.unit, each.cost, each.limit) == terms for each in resume.ledgers)
+    require(ok, "ledger", ledger, "go on under the limit that the search began with: what it grew may depend on it")
     states = [_State(Tree(), ledger, read=False) for _ in questions]
     if resume is not None:
         states = [
