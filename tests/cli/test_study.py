@@ -118,3 +118,9 @@ def test_a_bank_and_a_run_have_pages_too(run: Run) -> None:
     Path("unfinished").mkdir()
     Path("unfinished/study.txt").write_text("a study")
     assert "not finished" in run("report", "unfinished").err
+
+
+def test_intervals_say_the_level_that_they_have(run: Run) -> None:
+    Path("study.toml").write_text(STUDY.replace("replays = 20", "replays = 20\nlevel = 0.8"))
+    told = run("run", "study.toml", "--out", "out").out
+    assert "80 % over questions" in told[told.index("paired difference") :].splitlines()[0]

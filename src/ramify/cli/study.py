@@ -167,6 +167,7 @@ def _told(result: Result, folder: Path, page: Path | None) -> list[str]:
             [f"{each.a} minus {each.b}", f"{each.difference.value:+.3f}", span(each.difference)]
             for each in result.comparisons
         ]
-        parts.append(table(["paired difference", "", "95 % over questions"], rows))
+        level = result.comparisons[0].difference.level
+        parts.append(table(["paired difference", "", f"{100 * level:g} % over questions"], rows))
     parts += ["\n".join([*result.shared, *result.notes]), "\n".join(result.reused)]
     return [*parts, f"kept in {folder}" + (f"; the page is {page}" if page else "")]
