@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import ramify
+from ramify.cli.machine import Machine
 from ramify.store import Store
+from ramify.study import System
 from tests.cli.conftest import Run
 from tests.models.faulty import Faulty
 
@@ -189,3 +191,12 @@ def test_a_large_run_on_a_server_has_to_be_meant(run: Run) -> None:
         assert ran.code == 2
         assert "--yes" in ran.err
         assert "at most" in ran.err, "the plan is shown"
+
+
+def test_a_step_may_be_written_in_any_script_and_with_escapes() -> None:
+    class Model:
+        def encode(self, text: str) -> tuple[int, ...]:
+            return tuple(map(ord, text))
+
+    machine = Machine(System(Model(), "m"), None)
+    assert [machine.one_token(text, "--step") for text in ("。", r"\n", "é", r"\u3002")] == [0x3002, 10, 0xE9, 0x3002]

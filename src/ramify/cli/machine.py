@@ -118,7 +118,7 @@ class Machine:
     def one_token(self, written: str, option: str) -> int:
         """The single token that spells a string; escapes such as ``\\n`` are read."""
         require(hasattr(self.model, "encode"), option, written, "a server does not say its tokens: use a local model")
-        plain = written.encode().decode("unicode_escape")
+        plain = written.encode("latin-1", "backslashreplace").decode("unicode_escape")
         tokens = self.model.encode(plain)
         require(len(tokens) == 1, option, written, f"it is {len(tokens)} tokens of {self.model!r}, and has to be one")
         return int(tokens[0])
