@@ -215,3 +215,14 @@ def test_a_fence_names_the_language_that_is_asked_for() -> None:
 )
 def test_a_sign_belongs_to_its_number_and_an_exponent_too(said: str, number: str) -> None:
     assert LastNumber()(said).answer == number
+
+
+def test_an_option_that_is_called_correct_is_the_answer() -> None:
+    said = (
+        "Option C is correct.",
+        "So choice (B) is the best, and option D is not correct.",
+        "Option A is right: I know",
+    )
+    assert [Letter()(text).answer for text in said] == ["C", "B", "A"]
+    assert Letter("ABCD")("Option K is correct.").answer is None
+    assert Letter()("Option A is correct? No: the answer is B.").answer == "B"

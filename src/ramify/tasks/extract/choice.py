@@ -23,6 +23,10 @@ _SAID = re.compile(
 )
 _SIGN = r"(?:(?<![\w)\]}])[-−+])?"  # behind a number or a name it is a difference, or a range
 _NUMBER = re.compile(rf"{_SIGN}\$?\d[\d,]*(?:\.\d+)?(?:/\d+|[eE][-+]?\d+(?!\w))?|{_SIGN}\.\d+")
+_CHOSEN = re.compile(
+    r"(?:option|choice|answer)\s+[(*]*([A-Z])[)*]*\s+is\s+(?:the\s+)?(?:most\s+)?(?:correct|right|best|accurate|appropriate)",
+    re.IGNORECASE,
+)
 _MARKED = re.compile(r"####\s*([^\n]+)")
 
 
@@ -42,7 +46,7 @@ def said(text: str) -> list[str]:
 
 @method
 class Letter:
-    """An option letter: boxed, then in the last "the answer is", then the last one that stands alone.
+    """An option letter: boxed, then in "the answer is" or "option C is correct", then the last that stands alone.
 
     ``loose``: whether a letter that merely stands alone counts. ``letters`` are the options there are.
 
@@ -71,7 +75,8 @@ class Letter:
             letter = self.leading(phrase)
             if letter:
                 return Parsed(reasoning, letter, phrase, OK)
-        return self.alone(reasoning, final)
+        chosen = [found for found in _CHOSEN.findall(final) if found in self.letters]  # "Option C is correct."
+        return Parsed(reasoning, chosen[-1], chosen[-1], OK) if chosen else self.alone(reasoning, final)
 
     def in_box(self, box: str) -> str | None:
         inner = re.sub(r"\\(?:text|mathrm|textbf|mathbf)\s*\{([^{}]*)\}", r"\1", box)
