@@ -72,7 +72,7 @@ def is_real(tree: Tree, where: Mapping[str, Fraction]) -> bool:
     if tree[0] == "num" or not all(is_real(part, where) for part in parts):
         return tree[0] == "num"
     value = evaluate(tree, where)
-    return value is not None and not mp.im(value)
+    return value is not None and not bool(mp.im(value))
 
 
 def close(a: Any, b: Any) -> bool:
