@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from ramify.decode import Chain, Greedy, Temperature
 from ramify.errors import EndpointError, InvalidValue
 from ramify.ledger import Money
-from ramify.models.endpoint import Endpoint, Retry, confirm, counted, plan, preflight
+from ramify.models.endpoint import Endpoint, Retry, checks, confirm, counted, plan, preflight
 from tests.models.faulty import Faulty
 
 ONCE = Retry(attempts=1)
@@ -128,3 +130,15 @@ def test_beyond_a_limit_somebody_is_asked() -> None:
     assert not confirm(made, 999, ask)
     assert "at most 1,000 tokens" in asked[0]
     assert "more than 999 tokens. Start?" in asked[0]
+
+
+@pytest.mark.parametrize("said", [{"data": ["a", "b"]}, {"models": []}, ["a"], {"data": None}])
+def test_a_server_that_lists_something_else_is_no_model_server(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def asking(_: Endpoint) -> Iterator[Any]:
+        yield lambda _: said
+
+    monkeypatch.setattr(checks, "asking", asking)
+    found = preflight(Endpoint("m", "http://127.0.0.1:9/v1", "llama.cpp"))
+    assert not found.ok
+    assert "http://127.0.0.1:9/v1/models does not list models" in str(found)

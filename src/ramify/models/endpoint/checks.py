@@ -73,9 +73,12 @@ def preflight(
     for url, _ in endpoint.urls:
         try:
             with asking(endpoint) as ask:
-                listed = ask(f"{url}/models")["data"]
-        except (EndpointError, KeyError, TypeError) as error:
+                listed = [dict(each) for each in ask(f"{url}/models")["data"]]
+        except EndpointError as error:
             return Preflight((*checks, Check("reachable", False, str(error))))
+        except (KeyError, TypeError, ValueError):
+            said = f"{url}/models does not list models as OpenAI's does: is it an OpenAI-compatible server?"
+            return Preflight((*checks, Check("reachable", False, said)))
         checks.append(Check("reachable", True, url))
         names = [str(each.get("id")) for each in listed]
         checks.append(Check("model", endpoint.model in names, f"{endpoint.model}; there are: {', '.join(names[:8])}"))
