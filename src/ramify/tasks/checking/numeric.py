@@ -69,8 +69,8 @@ def is_real(tree: Tree, where: Mapping[str, Fraction]) -> bool:
     """Whether an expression and every part of it are real numbers there: √x √y is not √(xy) where both are negative."""
     mp = _mpmath()
     parts = [part for part in tree[1:] if isinstance(part, tuple) and part and isinstance(part[0], str)]
-    if tree[0] == "num" or not all(is_real(part, where) for part in parts):
-        return tree[0] == "num"
+    if not all(is_real(part, where) for part in parts):
+        return False
     value = evaluate(tree, where)
     return value is not None and not bool(mp.im(value))
 
