@@ -192,7 +192,7 @@ def test_a_killed_run_resumes_to_the_same_result(tmp_path: Path) -> None:
 
 def test_another_protocol_in_the_directory_is_refused(tmp_path: Path) -> None:
     recorded(tmp_path / "run")
-    with pytest.raises(StoreError, match="holds a run of another protocol: protocol"):
+    with pytest.raises(StoreError, match=r"another protocol: protocol\.leaves\.n was 6, and is now 9: go on"):
         record_leaves(tmp_path / "run", Leaves(n=9, cap=8), questions(6), [arm()], LEDGER, parse)
     with pytest.raises(StoreError, match="is no run directory"):
         load(tmp_path)

@@ -208,8 +208,10 @@ def load(path: str | Path, *, modules: Iterable[ModuleType] = ()) -> Recorded:
     path = Path(path)
     try:
         card = json.loads((path / "card.json").read_text())
+    except FileNotFoundError:
+        raise StoreError(f"{path} is no run directory: it has no card.json; `ramify sample {path}` makes one") from None
     except (OSError, ValueError) as error:
-        raise StoreError(f"{path} is no run directory: {error}") from None
+        raise StoreError(f"{path} is no run directory: card.json cannot be read: {error}") from None
     protocol = card["protocol"]
     with Store.open(path / "bank").snapshot() as snapshot:
         known = {question.id: question for question in snapshot.questions}
@@ -278,11 +280,30 @@ def _begin(path: Path, card: Mapping[str, Any]) -> None:
             one, other = there[part].get(name), json.loads(json.dumps(card[part].get(name)))
             if one != other:
                 raise StoreError(
-                    f"{path} holds a run of another protocol: {part}.{name} was {one!r}, and is now {other!r}:"
+                    f"{path} holds a run of another protocol: {_changed(f'{part}.{name}', one, other)}:"
                     " go on with what it was, or use another directory"
                 )
     if there.get("prompts", card["prompts"]) != card["prompts"]:
         raise StoreError(f"{path} holds a run with prompts of other lengths: the arms encode questions differently now")
+
+
+def _changed(name: str, one: Any, other: Any) -> str:
+    """The first place where two cards differ, and nothing of what they have in common.
+
+    >>> _changed("leaves", {"n": 4, "cap": 200}, {"n": 6, "cap": 200})
+    'leaves.n was 4, and is now 6'
+    >>> _changed("questions", ["a", "b"], ["a", "b", "c"])
+    'questions were 2, and are now 3'
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        first = next(key for key in {**one, **other} if one.get(key) != other.get(key))
+        return _changed(f"{name}.{first}", one.get(first), other.get(first))
+    if isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            return f"{name} were {len(one)}, and are now {len(other)}"
+        at = next(i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1])
+        return _changed(f"{name}[{at}]", one[at], other[at])
+    return f"{name} was {one!r}, and is now {other!r}"
 
 
 def _generated(store: Store) -> int:

@@ -88,7 +88,9 @@ class Store:
         if not file.exists():
             if (self.path / "bank" / "bank.json").exists():  # a run directory
                 raise StoreError(f"{self.path} is not a bank, and has one: use {self.path / 'bank'}")
-            raise StoreError(f"{self.path} is not a bank: it has no bank.json; Store.create(path) makes one")
+            raise StoreError(
+                f"{self.path} is not a bank: it has no bank.json; `ramify bank import` or Store.create(path) makes one"
+            )
         try:
             found = msgspec.json.decode(file.read_bytes(), type=_Format)
         except msgspec.MsgspecError as error:
