@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction as F
 
 import numpy as np
@@ -25,6 +26,7 @@ from ramify.metrics import (
     bank_profile,
     credible,
     fit_prior,
+    refitted,
     sensitivity,
 )
 from ramify.types import Key
@@ -168,3 +170,13 @@ def test_improper_priors_are_refused(prior: tuple[float, float]) -> None:
         BetaPrior(*prior)
     with pytest.raises(InvalidValue, match="Posterior"):
         Posterior.of(Tally.of([[0]]), prior)
+
+
+def test_other_studies_scatter_as_their_candidates_do_where_all_questions_fare_alike() -> None:
+    """Without spread between questions the mean of Q N candidates is binomial: sqrt(p (1 - p) / (Q N))."""
+    tally = Tally.of([[1, 0, 0, 0, 0, 1, 0, 1]] * 30)
+    prior = fit_prior(tally)
+    others = PassAt(1)(refitted(tally, prior, 1, KEY, 150))
+    assert others.std() == pytest.approx(math.sqrt(0.375 * 0.625 / 240), rel=0.25)
+    known = PassAt(1)(Posterior.of(tally, prior).draws(KEY, 500, over_questions=True))
+    assert known.std() < others.std() / 5  # which is what taking the fitted prior for known amounts to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["profile"]
 
-REPLICATES, DRAWS = 4000, 2000
+REPLICATES, DRAWS, STUDIES = 4000, 2000, 200
 MEASURES = ("Pass@k", "pass^k", "mG-Pass@k")
 
 
@@ -102,7 +103,7 @@ def measured(tally: Tally, budgets: list[int], level: float) -> list[dict[str, A
 def _posterior(tally: Tally, budgets: list[int], level: float) -> dict[str, Any]:
     """The same of fresh candidates under a fitted prior, also beyond the bank; or why there is no such number."""
     from ramify.errors import InvalidValue
-    from ramify.metrics import PassAt, Posterior, credible, fit_prior, sensitivity
+    from ramify.metrics import PassAt, Posterior, credible, fit_prior, refitted, sensitivity
     from ramify.types import Key
 
     try:
@@ -110,11 +111,14 @@ def _posterior(tally: Tally, budgets: list[int], level: float) -> dict[str, Any]
     except InvalidValue as refused:
         return {"refused": str(refused), "rows": []}
     ks = [*budgets, 2 * budgets[-1]]
-    draws = Posterior.of(tally, prior).draws(Key("profile", "all", 0, "posterior"), DRAWS, over_questions=True)
-    law = draws.profile(ks[-1])
-    rows = [
-        {"k": k, **{name: credible(f(law), draws.covers, level) for name, f in _functionals(k).items()}} for k in ks
-    ]
+    law = Posterior.of(tally, prior).profile(ks[-1])
+    others = refitted(tally, prior, ks[-1], Key("profile", "all", 0, "posterior"), STUDIES)
+
+    def estimate(functional: Any) -> Estimate:
+        between = credible(functional(others), ("questions", "draws"), level)
+        return dataclasses.replace(between, value=float(functional(law)))
+
+    rows = [{"k": k, **{name: estimate(f) for name, f in _functionals(k).items()}} for k in ks]
     by_prior = sensitivity(tally, PassAt(ks[-1]), Key("profile", "all", 0, "prior"), DRAWS, level)
     return {"prior": f"Beta({prior.alpha:.3g}, {prior.beta:.3g})", "rows": rows, "sensitivity": by_prior}
 
@@ -193,7 +197,8 @@ def _told(
         covers += "\nAn interval of one point says that all questions fared alike, not that others will."
     parts = [source.shown, head, _measures("of these candidates", found), covers]
     if predicted["rows"]:
-        note = f"Fresh candidates, prior {predicted['prior']} fitted to this file; intervals cover questions and draws."
+        note = f"Fresh candidates, prior {predicted['prior']} fitted to this file; intervals cover questions and draws,"
+        note += " the fitting included."
         priors = ", ".join(f"{name} {each.value:.3f}" for name, each in predicted["sensitivity"].items())
         note += f"\nPass@{predicted['rows'][-1]['k']} by prior: {priors}; where they differ, the prior has decided."
         parts += [_measures("predicted", predicted["rows"]), note]

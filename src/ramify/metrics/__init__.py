@@ -30,7 +30,7 @@ from ramify.metrics.planning import (
     thrifty_candidates,
     width_of,
 )
-from ramify.metrics.posterior import BetaPrior, Draws, Posterior, credible, fit_prior, sensitivity
+from ramify.metrics.posterior import BetaPrior, Draws, Posterior, credible, fit_prior, refitted, sensitivity
 from ramify.metrics.profile import Profile, Profiled, bank_profile, latent_profile
 from ramify.metrics.resample import (
     Resample,
@@ -91,6 +91,7 @@ __all__ = [
     "observed",
     "questions_for",
     "questions_to_separate",
+    "refitted",
     "sensitivity",
     "summarise",
     "thrifty_candidates",
