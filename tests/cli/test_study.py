@@ -87,6 +87,23 @@ def test_the_reduced_form_has_a_folder_of_its_own(run: Run, file: str) -> None:
     assert run("run", file, "--reduced", "--check", "--json").found["leaves"] == 4
 
 
+def test_a_form_or_a_model_that_the_file_does_not_have_is_refused(run: Run, file: str) -> None:
+    ran = run("run", file, "--check", "--model", "nobody")
+    assert ran.code == 2
+    assert "the study has no 'nobody'" in ran.err
+    Path(file).write_text(STUDY.partition("[reduced]")[0])
+    ran = run("run", file, "--reduced", "--check")
+    assert ran.code == 2
+    assert "no [reduced] table" in ran.err
+
+
+def test_a_check_says_which_servers_it_did_not_ask(run: Run, file: str) -> None:
+    Path(file).write_text(STUDY.replace("Pocket('tiny')", "Endpoint('m', 'http://127.0.0.1:9/v1')"))
+    ran = run("run", file, "--check")
+    assert ran.code == 0, ran.err
+    assert "asked when it runs, and not before: the servers of" in ran.out
+
+
 def test_a_bad_study_fails_before_any_work_with_its_line(run: Run, file: str) -> None:
     Path(file).write_text(STUDY.replace("Plurality()", "Pluralitee()"))
     ran = run("run", file)

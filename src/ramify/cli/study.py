@@ -46,7 +46,7 @@ def run(
     from ramify.study import check_study, run_study
 
     if check:
-        found = check_study(study, reduced=reduced, offline=True)
+        found = check_study(study, reduced=reduced, models=models or (), offline=True)
         return emit(as_json, *_planned(study, found))
     folder = out or Path("runs") / (study.stem + ("-reduced" if reduced else ""))
     with resumable(), track(f"running {study.name}", 0) as tracker:
@@ -122,7 +122,9 @@ def _planned(study: Path, found: Checked) -> tuple[dict[str, Any], str]:
     sizes = ", ".join(f"{len(each)} {part}" for part, each in names.items())
     worst = f"at most {planned.leaves:,} leaves, {planned.worst:,.0f} at worst (every leaf at its cap)"
     shared, absent = "\n".join(planned.shared), list(found.absent)
+    servers = [each.name for each in given.models if hasattr(each.model, "urls")]
     ends = [f"not here yet, and needed to run it: {each}" for each in absent] or ["nothing is wrong with it"]
+    ends += [f"asked when it runs, and not before: the servers of {', '.join(servers)}"] if servers else []
     said = "\n".join([f"{study}: {sizes}; {worst}", shared, *ends])
     return answer | {"shared": list(planned.shared), "absent": absent}, said
 

@@ -47,15 +47,23 @@ class Checked:
 
 
 def check_study(
-    study: Study | Source | str | Path, *, reduced: bool = False, online: bool = False, offline: bool = False
+    study: Study | Source | str | Path,
+    *,
+    reduced: bool = False,
+    models: Sequence[str] = (),
+    online: bool = False,
+    offline: bool = False,
 ) -> Checked:
     """Validate a study with its tasks, models and budgets, and plan it. Nothing is generated.
 
     ``online`` lets endpoints be asked whether they answer; without it everything else is checked. ``offline`` counts a
-    benchmark whose file is not here by what it declares: ``absent`` says which.
+    benchmark whose file is not here by what it declares: ``absent`` says which. ``models`` are as for ``run_study``.
     """
     source = _source(study)
+    source = dataclasses.replace(source, study=_only(source.study, models)) if models else source
     if reduced:
+        if source.study.reduced is None:
+            source.refuse([(("study",), "it has no [reduced] table, which says what its small form is: add one")])
         source = dataclasses.replace(source, study=source.study.small())
     source.refuse(problems(source.study))
     world = meet(source, offline=offline)
@@ -81,10 +89,8 @@ def run_study(
     ``models`` are those to run this time, where they cannot all be served at once; a last run without it makes the
     result of all, and asks no model that has nothing left to do.
     """
-    source = _source(study)
-    source = dataclasses.replace(source, study=_only(source.study, models)) if models else source
     folder = Path(folder)
-    checked = check_study(source, reduced=reduced)
+    checked = check_study(study, reduced=reduced, models=models)
     given, world, planned = checked.source.study, checked.world, checked.plan
     todo = {each.model.name for each in planned.missing(folder, world)}
     asked = {each.judge for each in given.protocols if each.judge} if todo else set()
