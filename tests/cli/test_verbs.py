@@ -90,6 +90,25 @@ def test_bad_input_names_the_remedy_and_is_status_2(run: Run, folder: str, argum
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "row 3, column 'score': 'high': not a number; empty the cell if it is missing, or leave the column out: "),
+        ([], "--map layer.score=\n"),
+        (["--map", "answer=said"], "--map answer=said: no such column"),
+        (["--map", "wrong=said"], "--map wrong: not a part of a bank"),
+        (["--map", "layer.score=", "--reference", "truth"], "--reference truth: no such column"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_options(run: Run, arguments: list[str], message: str) -> None:
+    Path("a.csv").write_text("question,answer,score,correct\nq,7,0.5,1\nq,nan,high,0\n")
+    ran = run("decide", "a.csv", *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert "mapping[" not in ran.err
+    assert "--bottom nan`" in run("profile", "a.csv", "--map", "layer.score=", "--no-page").out
+
+
 def test_a_stop_is_replayed_and_says_that_it_saves_nothing(run: Run) -> None:
     written("my.jsonl", rows())
     ran = run("stop", "my.jsonl", "--stop", "Esc(2)", "--stop", "AtMost(3)")

@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. 0: done; 1: a check failed; 2: bad input, with one message that says what to do; 130: stopped."""
     from ramify.cli.app import app
     from ramify.cli.progress import GIVEN, Interrupted
-    from ramify.cli.terminal import printable
+    from ramify.cli.terminal import printable, spoken
     from ramify.errors import RamifyError
 
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ramify: {printable(str(stopped))}", file=sys.stderr)
         return 130
     except (RamifyError, OSError) as error:
-        print(f"ramify: {printable(str(error))}", file=sys.stderr)
+        print(f"ramify: {printable(spoken(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("ramify: interrupted", file=sys.stderr)

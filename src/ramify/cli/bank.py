@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ramify.cli.options import Json, Maps, mapping
-from ramify.cli.terminal import emit, progress
+from ramify.cli.terminal import emit, progress, spoken
 
 if TYPE_CHECKING:
     from ramify.bank import Proposal
@@ -90,7 +90,7 @@ def import_(
             encoding=encoding,
             progress=tell,
         )
-    told = str(imported.report).replace("say otherwise with proposal=", "say otherwise with --kind")
+    told = spoken(str(imported.report))
     found: dict[str, Any] = {"report": imported.report, "written": None if dry_run else str(directory)}
     if not dry_run:
         new, before = _kept(directory, imported, beside)

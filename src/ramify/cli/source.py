@@ -13,7 +13,7 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes, Proposal
 from ramify.bank.tokens import COLUMNS
-from ramify.cli.terminal import progress
+from ramify.cli.terminal import progress, spoken
 from ramify.errors import InvalidValue, require
 from ramify.store import Store
 from ramify.store.exchange import read
@@ -84,8 +84,7 @@ def load(
     with progress(f"reading {path.name}") as tell:
         made = Proposal(kind) if kind else None
         found = read(path, mapping, proposal=made, run=path.name.partition(".")[0], tokens=tokens, progress=tell)
-    bank, grades, shown = found.bank, dict(found.outcomes), str(found.report)
-    shown = shown.replace("say otherwise with proposal=", "say otherwise with --kind")
+    bank, grades, shown = found.bank, dict(found.outcomes), spoken(str(found.report))
     gold = [column for column, why in found.report.mapping.ignored.items() if why.startswith(GOLD)]
     if not reference and not grades and len(gold) == 1 and "answer" in found.report.mapping.parts:
         reference = gold[0]

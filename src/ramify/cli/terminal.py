@@ -11,12 +11,37 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["emit", "jsonable", "number", "printable", "progress", "say", "span", "table"]
+__all__ = ["emit", "jsonable", "number", "printable", "progress", "say", "span", "spoken", "table"]
 
 # CSI and OSC sequences whole, so that their parameters do not stay behind as text.
 ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)|\x1b.?", re.DOTALL
 )
+
+# What the library says of its arguments, as options. The first that matches a place is taken.
+OPTIONS = (
+    (r"mapping\['group\.reference'\] = '([^'\n]*)'", r"--reference \1"),
+    (r"mapping\['([^'\n]+)'\] = None", r"--map \1="),
+    (r"mapping\['([^'\n]+)'\] = '([^'\n]*)'", r"--map \1=\2"),
+    (r"mapping\['([^'\n]+)'\]", r"--map \1"),
+    (
+        r"pass bottom=\['(\w+)'\] if it means no answer",
+        r"`ramify bank import FILE DIR --bottom \1` if it means no answer",
+    ),
+    (r"pass the file's encoding", r"`ramify bank import FILE DIR --encoding NAME` reads others"),
+    (r"say otherwise with proposal=", r"say otherwise with --kind"),
+)
+
+
+def spoken(text: str) -> str:
+    """A message of the library in the words of the command line.
+
+    >>> spoken("a.csv: mapping['answer'] = 'said': no such column")
+    'a.csv: --map answer=said: no such column'
+    """
+    for argument, option in OPTIONS:
+        text = re.sub(argument, option, text)
+    return text
 
 
 def printable(text: str) -> str:

@@ -175,11 +175,21 @@ class Number:
             try:
                 read = self.read(cell)
             except (ValueError, TypeError, OverflowError):
-                found.broken(block.where(row), column, cell, self.what)
+                found.broken(block.where(row), column, cell, self.what, self.remedy)
                 read, wrong[row] = None, True
             absent[row] = read is None
             values[row] = 0 if read is None else read
         return values, absent, wrong
+
+    @property
+    def remedy(self) -> str:
+        """What to do about a cell that is none, where the file does not need the column."""
+        spare = self.name.partition(".")[0] in ("layer", "cost")
+        return (
+            f"; empty the cell if it is missing, or leave the column out: mapping[{self.name!r}] = None"
+            if spare
+            else ""
+        )
 
     def keep(self, rows: np.ndarray) -> None:
         values, absent = self.blocks[-1]

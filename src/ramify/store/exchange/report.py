@@ -67,12 +67,12 @@ class Collector:
     def __post_init__(self) -> None:
         require(self.strict in STRICTNESS, "strict", self.strict, f"use one of {', '.join(STRICTNESS)}")
 
-    def broken(self, where: str, column: str, value: Any, what: str) -> None:
-        """A structural problem: an error that names its place, or counted if nothing is strict."""
+    def broken(self, where: str, column: str, value: Any, what: str, remedy: str = "") -> None:
+        """A structural problem: an error that names its place and the remedy, or counted if nothing is strict."""
         told = what if value is None else f"{clip(value)}: {what}"
-        problem = Problem(where, column, told)
         if self.strict != "nothing":
-            self.fail(problem)
+            self.fail(Problem(where, column, told + remedy))
+        problem = Problem(where, column, told)
         self.dropped[what] += 1
         if len(self.problems) < SHOWN:
             self.problems.append(problem)
