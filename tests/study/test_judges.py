@@ -12,6 +12,7 @@ from ramify.decide import BestOfN
 from ramify.decode import Temperature
 from ramify.describe import method
 from ramify.errors import InvalidValue, StudyError
+from ramify.models import Pocket
 from ramify.models.endpoint import Endpoint
 from ramify.study import Protocol, System, check_study, loads, run_study
 from ramify.study.judges import judge_of
@@ -127,6 +128,10 @@ def test_a_judge_that_does_not_answer_or_cannot_judge_is_refused_before_any_work
         StudyError, match=r"protocol\.0\.judge: judge = 'gpt': hosted does not say how its token ids read"
     ):
         check_study(mute)
+    asks = Protocol("pointwise", BestOfN("point"), evidence=(("point", ONE),), judge="tiny")
+    small = study(models=(System(Dice()),), judges=(System(Pocket("tiny"), name="tiny"),), protocols=(asks,))
+    with pytest.raises(StudyError, match=r"judge = 'tiny': Pocket\(.*\) has no letters to read a prompt with"):
+        check_study(small)
 
 
 def test_one_model_that_judges_in_two_ways_gives_two_layers(tmp_path: Path) -> None:

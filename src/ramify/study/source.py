@@ -14,8 +14,8 @@ from typing import Any
 from ramify.bank import Proposal
 from ramify.decode import Ban, Chain, Operator
 from ramify.describe import text
-from ramify.errors import StudyError
-from ramify.models import decode_with
+from ramify.errors import InvalidValue, StudyError
+from ramify.models import Pocket, decode_with
 from ramify.run import Arm
 from ramify.study.spec import System
 from ramify.types import Question, Sampler
@@ -42,9 +42,24 @@ def is_server(model: Any) -> bool:
 
 def cannot_judge(model: Any) -> str:
     """Why a model cannot be asked for label probabilities; nothing if it can."""
-    if not is_server(model) or hasattr(model, "judge") or model.server in SPELLS:
+    if hasattr(model, "judge"):
+        return ""
+    if not is_server(model):
+        return _cannot_spell(model)
+    if model.server in SPELLS:
         return ""
     return f"{model.server} does not say how its token ids read; {' and '.join(SPELLS)} do"
+
+
+def _cannot_spell(model: Any) -> str:
+    """The vocabulary of an embedded model knows neither the words of a prompt nor the labels of a verdict."""
+    if not isinstance(model, Pocket):  # the tokenizer of a large model spells everything, and may not be here yet
+        return ""
+    try:
+        model.encode("Assess this attempt. Verdict: A")
+    except InvalidValue:
+        return f"{text(model)} has no letters to read a prompt with; name a model of language"
+    return ""
 
 
 def identity_of(model: Any) -> str:

@@ -15,6 +15,8 @@ from ramify.errors import InvalidValue, require
 
 __all__ = ["Config", "Vocabulary", "read_config", "read_tensors", "read_vocabulary"]
 
+SHOWN = 80  # characters of a text that a message quotes
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -119,7 +121,8 @@ class Vocabulary:
         found = re.findall(pattern, text, flags=re.DOTALL) if pattern else []
         if sum(map(len, found)) != len(text):
             strange = sorted(set(re.sub(pattern, "", text)) if pattern else set(text))
-            raise InvalidValue(f"{text!r} has {strange}: the vocabulary cannot spell it")
+            shown = repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}..."
+            raise InvalidValue(f"{shown} has {strange}: the vocabulary cannot spell it")
         return tuple(ids[token] for token in found)
 
 
