@@ -123,7 +123,8 @@ class Lines(Tracker):
             print(self.line(), file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        print(self.line(), file=sys.stderr, flush=True)
+        if self.done or self.tokens:  # what was refused before any work has nothing to log
+            print(self.line(), file=sys.stderr, flush=True)
 
 
 class Bar(Tracker):
