@@ -70,6 +70,8 @@ def test_decide_works_without_grades(run: Run) -> None:
         (["decide", "nothing.csv"], "there is no such file"),
         (["decide", "mybank", "--grades", "exact"], "mybank has correct"),
         (["stop", "mybank", "--stop", "Plurality()"], "ramify methods --kind stop"),
+        (["profile", "mybank", "--level", "2"], "--level 2.0: use a coverage in (0, 1)"),
+        (["tasks", "Own('mybank')"], "that is a folder: name one file in it"),
         (["compare", "mybank"], "Give another bank, or two rules"),
         (["rank", "mybank"], "two banks or more"),
         (["profile", "mybank", "--map", "answer=x"], "columns are of files"),

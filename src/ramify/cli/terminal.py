@@ -30,6 +30,16 @@ OPTIONS = (
     ),
     (r"pass the file's encoding", r"`ramify bank import FILE DIR --encoding NAME` reads others"),
     (r"say otherwise with proposal=", r"say otherwise with --kind"),
+    (
+        r"Leaves\.evidence = \[.*?\]: (\w+) needs (\w+)",
+        r"--rule: \1 reads the evidence \2: name it, as in --evidence \2=mean_logprob",
+    ),
+    (
+        r"Ledger\.limit = (\S+): use an amount >= 0 \(math\.inf for no limit\)",
+        r"--budget \1: use an amount >= 0, or leave it out for no limit",
+    ),
+    (r"(?:BCa|Percentile)\.level = ", r"--level "),
+    (r"Proposal\.kind = '(\w*)'", r"--kind \1"),
 )
 
 

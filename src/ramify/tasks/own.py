@@ -174,6 +174,7 @@ def final(reference: str) -> str:
 @lru_cache(maxsize=16)
 def _records(source: str, changed: tuple[int, ...]) -> list[Record]:
     require(changed, "Own.source", source, "there is no such file")
+    require(not Path(source).is_dir(), "Own.source", source, "that is a folder: name one file in it")
     found = records(Path(source))
     require(found, "Own.source", source, "the file has no records")
     return found
