@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html.parser
 import json
+import math
 import re
 import subprocess
 import sys
@@ -223,3 +224,12 @@ def test_derived_numbers_are_made_once() -> None:
     case = Case("c", bank, outcomes)
     assert case.ceiling is case.ceiling
     assert case.intervals(case.ceiling) is case.intervals(case.ceiling)
+
+
+def test_the_finding_holds_many_candidates_against_one_of_the_same_questions() -> None:
+    """Two easy questions have four candidates and a hard one has one: more candidates gain 0 here, and not 1/3."""
+    bank = Bank.of({"a": ["1"] * 4, "b": ["1"] * 4, "c": ["2"]})
+    page = profile_page(bank, Outcomes.of(bank, [[1] * 4, [1] * 4, [0] + [math.nan] * 3]))
+    assert "Among 4 candidates, which 2 of these questions have, there is a right one for 100.0 %" in page.finding
+    assert "no more than one candidate alone on them." in page.finding
+    assert "33.3 % of all questions are never solved" in page.finding

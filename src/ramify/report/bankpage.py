@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 import ramify
+from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes
 from ramify.metrics.estimate import Estimate
 from ramify.metrics.gap import gap
@@ -66,21 +69,33 @@ def finding_of(case: Case) -> str:
     top, rule = case.top, case.best_rule
     ceiling, taken = case.intervals(case.ceiling)[-1], case.intervals(case.rules[rule])[-1]
     left = gap(case.rules[rule], case.bank, case.outcomes).overall[-1]
+    wide = case.bank.drawn.sum(axis=1) >= top  # [Q] whom the numbers at ``top`` are about
+    alone = _alone(case, wide)
+    which = "" if wide.all() else f", which {int(wide.sum())} of these questions have,"
     said = [
         f"One candidate is right on {text.percent(case.accuracy.value)} of "
         f"{text.count(len(case.bank.questions), 'question')} ({_interval(case)})."
     ]
     if top > 1:
         said.append(
-            f"Among {top} candidates there is a right one for {text.percent(ceiling.value)}; {rule}"
+            f"Among {top} candidates{which} there is a right one for {text.percent(ceiling.value)}; {rule}"
             f"{f', the best of {len(case.rules)} rules here,' if len(case.rules) > 1 else ''} submits one for "
-            f"{text.percent(taken.value)}, {_change(taken.value - case.accuracy.value)}."
+            f"{text.percent(taken.value)}, {_change(taken.value - alone)}{' on them' if which else ''}."
         )
-        said.append(_reading(float(left), ceiling.value - case.accuracy.value, rule))
-        said.append(f"{text.percent(case.never)} of questions are never solved and {text.percent(case.always)} always.")
+        said.append(_reading(float(left), ceiling.value - alone, rule))
+        said.append(
+            f"{text.percent(case.never)} of {'all ' if which else ''}questions are never solved and {text.percent(case.always)} always."
+        )
     else:
         said.append("There is one candidate a question, so nothing here is about choosing between candidates.")
     return " ".join(filter(None, said))
+
+
+def _alone(case: Case, which: Array) -> float:
+    """The accuracy of one candidate on some questions ``[Q]``: what more candidates of these are held against."""
+    grades = case.grades[which]
+    graded = ~np.isnan(grades).all(axis=1)
+    return float(np.nanmean(grades[graded], axis=1).mean()) if graded.any() else case.accuracy.value
 
 
 def _interval(case: Case) -> str:
