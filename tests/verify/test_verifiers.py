@@ -19,7 +19,7 @@ from ramify.decide import BestOfN, BradleyTerry, Given, RoundRobin
 from ramify.decode import Temperature
 from ramify.errors import InvalidValue
 from ramify.ledger import Ledger, Tokens
-from ramify.models import Tabular, decode_with
+from ramify.models import Endpoint, Tabular, decode_with
 from ramify.run import Arm, Leaves, run_leaves
 from ramify.types import Question
 from ramify.verify import (
@@ -37,6 +37,7 @@ from ramify.verify import (
     ask,
     bias,
     relation,
+    served_judge,
 )
 from ramify.verify.judge import without_middle
 from tests.verify.tools import judge_by
@@ -341,3 +342,11 @@ def test_an_unknown_length_says_nothing_about_length(unknown: float) -> None:
     found = bias(won, np.array([[10.0, unknown]]))
     assert np.isnan(found.longer[0])
     assert found.first[0] == pytest.approx(0.05)  # (0.9 + 0.2) / 2 - 1/2
+
+
+def test_a_servers_further_parameters_are_part_of_how_it_is_asked() -> None:
+    plain = Endpoint("m", "http://127.0.0.1:9/v1", "llama.cpp")
+    other = dataclasses.replace(plain, extra=(("grammar", "x"),))
+    moved = dataclasses.replace(plain, urls="http://127.0.0.1:10/v1")
+    assert served_judge(plain).identity != served_judge(other).identity
+    assert served_judge(plain).identity == served_judge(moved).identity

@@ -47,5 +47,6 @@ def served_judge(endpoint: Endpoint, *, context: int | None = None) -> Judge:
             said = ask(f"{root}/detokenize", {"model": endpoint.model, "tokens": [number]})
         return str(said[SPELLS[endpoint.server]])
 
-    how = f"{text(endpoint.decoder)}, {endpoint.server}, {endpoint.route}, {text(endpoint.interface)}"
+    decides = (endpoint.decoder, endpoint.server, endpoint.route, endpoint.interface, endpoint.extra)
+    how = ", ".join(map(text, decides))
     return Judge(endpoint.model, endpoint, encode, token, context, how)
