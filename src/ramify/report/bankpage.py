@@ -84,7 +84,8 @@ def finding_of(case: Case) -> str:
         )
         said.append(_reading(float(left), ceiling.value - alone, rule))
         said.append(
-            f"{text.percent(case.never)} of {'all ' if which else ''}questions are never solved and {text.percent(case.always)} always."
+            f"{text.percent(case.never)} of {'all ' if which else ''}questions are never solved "
+            f"and {text.percent(case.always)} always."
         )
     else:
         said.append("There is one candidate a question, so nothing here is about choosing between candidates.")
