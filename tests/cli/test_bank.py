@@ -142,7 +142,7 @@ def test_the_mapping_can_be_overridden_and_looked_at_first(run: Run) -> None:
         (["bank", "import", "answers.csv", "mybank", "--map", "answer=x", "--map", "answer=y"], "given twice"),
         (["bank", "import", "answers.csv", "mybank", "--map", "answer=x"], "no such column"),
         (["bank", "import", "answers.csv", "mybank", "--strict", "some"], "strict = 'some'"),
-        (["bank", "import", "answers.csv", "mybank", "--kind", "magic"], "Proposal.kind"),
+        (["bank", "import", "answers.csv", "mybank", "--kind", "magic"], "--kind "),
         (["bank", "import", "broken.csv", "mybank"], "broken.csv: row 3: "),
         (["bank", "info", "nothing"], "is not a bank"),
         (["bank", "verify", "nothing"], "is not a bank"),
