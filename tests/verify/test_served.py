@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ramify.bank import Bank, Proposal
+from ramify.decode import Greedy
 from ramify.errors import InvalidValue
 from ramify.models import Endpoint
 from ramify.types import Question
@@ -26,7 +27,7 @@ TEMPLATE = (
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
     with serving(slots=1, context=768) as url:
-        yield served_judge(Endpoint(NAME, url, "llama.cpp"), context=768)
+        yield served_judge(Endpoint(NAME, url, "llama.cpp", Greedy()), context=768)
 
 
 @pytest.fixture(scope="module")

@@ -118,3 +118,14 @@ def test_what_cannot_have_been_drawn_is_refused(reply: dict[str, Any], what: str
 def test_nothing_comes_after_the_end() -> None:
     with pytest.raises(Malformed, match="after the end"):
         heard(piece(token(1, -LN2, *FINE), finish_reason="stop"), piece(token(1, -LN2, *FINE)))
+
+
+def test_a_response_that_is_nothing_but_its_end_is_empty_and_not_malformed() -> None:
+    """A model may end at once; asked again with the same seed it would end at once again."""
+    over = {"choices": [{"message": {"content": ""}, "finish_reason": "stop"}], "usage": {"completion_tokens": 1}}
+    trace = heard(over)
+    trace.check(wanted=True)
+    assert (trace.count, trace.ids.tolist(), trace.top_logprobs.shape) == (0, [], (0, 2))
+    hidden = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}], "usage": {"completion_tokens": 64}}
+    with pytest.raises(Malformed, match="no log-probabilities"):
+        heard(hidden).check(wanted=True)  # much was drawn, and none of it shown

@@ -159,7 +159,7 @@ def flood(n: int) -> None:
             assert_right(leaf)
             tokens += len(leaf.tokens)
             if i % (n // 10) == 0:
-                held = max(held, sum(isinstance(each, Trace) for each in gc.get_objects()))
+                held = max(held, sum(type(each) is Trace for each in gc.get_objects()))
         assert len(found) == n
         assert sorted(server.answered.values()) == [1] * n  # nothing was drawn twice to its end
         assert tokens == sum(len(words(seed, 32)) for seed in server.answered)

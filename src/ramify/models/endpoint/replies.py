@@ -231,7 +231,12 @@ class Trace:
 
     @property
     def count(self) -> int:
-        """Tokens of the response. A server's own count is believed only where nothing else can be counted."""
+        """Tokens of the response. A server's own count is believed only where nothing else can be counted.
+
+        The end is in no server's list of tokens, but in its count: a response that is nothing but its end has none.
+        """
+        if not self.pieces and self.usage.completion_tokens == 1:
+            return self.length or len(self.given)
         return self.length or len(self.given) or self.usage.completion_tokens or self.pieces
 
     @property
