@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes
@@ -102,7 +102,7 @@ def compare_runs(
     values = [_values(first, q, second, r, outcomes) for q, r in pairs]
     moments = np.array([[_moments(one), _moments(two)] for one, two in values])  # [Q, 2 runs, (mean, variance of it)]
     d, v = moments[:, 1, 0] - moments[:, 0, 0], moments[:, :, 1].sum(axis=1)
-    z = float(norm.ppf(1 - criterion.alpha))
+    z = float(ndtri(1 - criterion.alpha))
     mean, error = float(d.mean()), float(np.sqrt(v.sum()) / len(d))
     every = {question.id for bank in (first, second) for question in bank.questions}
     return Rerun(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from ramify.arrays import Array
 from ramify.errors import require
@@ -171,8 +171,8 @@ def binomial_interval(successes: int, trials: int, alpha: float) -> tuple[float,
     >>> [round(end, 4) for end in binomial_interval(0, 100, 0.05)]
     [0.0, 0.0362]
     """
-    low = float(beta.ppf(alpha / 2, successes, trials - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - alpha / 2, successes + 1, trials - successes)) if successes < trials else 1.0
+    low = float(betaincinv(successes, trials - successes + 1, alpha / 2)) if successes else 0.0
+    high = float(betaincinv(successes + 1, trials - successes, 1 - alpha / 2)) if successes < trials else 1.0
     return low, high
 
 
@@ -287,7 +287,7 @@ def _suppressed(before: Law, after: Law, p: Array, q: Array, alpha: float) -> fl
         return float(q[p < q].sum())
     n = after.draws
     counts = np.rint(p * n)
-    highest = np.where(counts < n, beta.ppf(1 - alpha / (q > 0).sum(), counts + 1, np.maximum(n - counts, 1)), 1.0)
+    highest = np.where(counts < n, betaincinv(counts + 1, np.maximum(n - counts, 1), 1 - alpha / (q > 0).sum()), 1.0)
     return float(q[highest < q].sum())
 
 
