@@ -10,19 +10,17 @@ models their continuation value is exact; on a pocket model it is the mean utili
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from bench import Bench, Measure, measured_once, options_of, tables_written
 
 from ramify.bank import Proposal
-from ramify.decode import Chain, Temperature
+from ramify.decode import Chain
 from ramify.ledger import Ledger, Tokens
 from ramify.metrics import continuation_values, order_quality
-from ramify.models import Pocket, Tabular, ValueHead, decode_with, leaves
+from ramify.models import Tabular, ValueHead, decode_with, leaves
 from ramify.run import Arm, Search, run_search
 from ramify.search import (
     Blend,
@@ -37,9 +35,8 @@ from ramify.search import (
     Unit,
 )
 from ramify.search.tree import Tree
-from ramify.tasks import Countdown
 from ramify.tasks.pocket import encode
-from ramify.types import Key, Prefix, Question, Request, Sampler
+from ramify.types import Key, Prefix, Question, Request
 
 CAP, TABULAR_CAP = 120, 5
 STEP = ToDelimiter((int(encode("\n")[0]),), most=40)
@@ -79,29 +76,6 @@ def padded(rows: Sequence[Sequence[Sequence[float]]]) -> list[Any]:
 def scored(evaluator: Evaluator, fronts: Sequence[Front]) -> list[Any]:
     """[Q, depths, F] of an evaluator."""
     return padded([[evaluator(each).values.tolist() if each else [] for each in row] for row in fronts])
-
-
-class Bench:
-    """A pocket model on questions of one level, with what a search needs."""
-
-    def __init__(self, options: argparse.Namespace, count: int, run: str) -> None:
-        self.model, self.task = Pocket(options.checkpoint), Countdown(options.level)
-        self.asked = self.task.questions(count, run=run)
-        self.references = self.task.references(self.asked)
-        self.sampler: Sampler = decode_with(self.model, Temperature(1.0), batch=256)
-
-    def arm(self, run: str) -> Arm:
-        named = Proposal(run=run, protocol="Temperature(t=1.0)", model=repr(self.model))
-        return Arm(named, self.sampler, self.prompt)
-
-    def prompt(self, question: Question) -> tuple[int, ...]:
-        return tuple(self.model.encode(question.prompt))
-
-    def parse(self, text: str, question: Question) -> str | None:
-        return self.task.parse(text, question).answer
-
-    def grade(self, answer: Any, q: int) -> float:
-        return float(self.task.grade(answer, self.references[q]))
 
 
 def tabular(_: argparse.Namespace) -> dict[str, Any]:
@@ -169,36 +143,7 @@ def worth(bench: Bench, q: int, prefix: Prefix, made: dict[Key, str], run: str) 
 
 # ---------------------------------------------------------------------------------------------------------- run, write
 
-PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"tabular": tabular, "pocket": pocket}
-
-
-def cache(options: argparse.Namespace, part: str) -> Path:
-    return Path(options.cache) / f"{part}-{options.checkpoint}-{options.level}.json"
-
-
-def run(options: argparse.Namespace) -> None:
-    Path(options.cache).mkdir(parents=True, exist_ok=True)
-    for name, part in PARTS.items():
-        file = cache(options, name)
-        if not file.exists():
-            start = time.perf_counter()
-            found = part(options)
-            partial = file.with_suffix(".partial")  # a file that was cut off is never read
-            partial.write_text(json.dumps({"found": found, "seconds": time.perf_counter() - start}))
-            partial.replace(file)
-        print(f"{name:16s}{json.loads(file.read_text())['seconds']:8.1f} s", flush=True)
-
-
-def write(options: argparse.Namespace) -> None:
-    page = Path(options.docs) / "search-analysis.md"
-    text = page.read_text()
-    for name in PARTS:
-        found = json.loads(cache(options, name).read_text())["found"]
-        begin, end = BEGIN.format(name), END.format(name)
-        head, _, rest = text.partition(begin)
-        _, _, tail = rest.partition(end)
-        text = "\n".join([head + begin, "", *rows(found), "", end + tail])
-    page.write_text(text)
+PARTS: dict[str, Measure] = {"tabular": tabular, "pocket": pocket}
 
 
 def rows(found: dict[str, Any]) -> Iterator[str]:
@@ -212,14 +157,11 @@ def rows(found: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "write"))
-    parser.add_argument("--checkpoint", default="main")
-    parser.add_argument("--level", type=int, default=5)
-    parser.add_argument("--cache", default="build/ordering")
-    parser.add_argument("--docs", default="docs")
-    options = parser.parse_args()
-    {"run": run, "write": write}[options.command](options)
+    options = options_of(__doc__, "build/ordering")
+    if options.command == "run":
+        measured_once(PARTS, options)
+    else:
+        tables_written(dict.fromkeys(PARTS, rows), BEGIN, END, options)
 
 
 if __name__ == "__main__":

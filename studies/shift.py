@@ -10,18 +10,17 @@ model. Each part is kept under ``--cache`` when it is done, so ``run`` goes on w
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from bench import Bench, Measure, Rows, measured_once, options_of, tables_written
 
 from ramify.bank import Proposal
 from ramify.decide import BestOfN
-from ramify.decode import Chain, Temperature
+from ramify.decode import Chain
 from ramify.ledger import Ledger, Tokens
 from ramify.metrics import (
     Estimate,
@@ -33,7 +32,7 @@ from ramify.metrics import (
     joint_law,
     proposal_shift,
 )
-from ramify.models import Pocket, Tabular, ValueHead, decode_with, leaves
+from ramify.models import Tabular, ValueHead, decode_with, leaves
 from ramify.run import Arm, Execution, Search, every_execution, executions
 from ramify.search import (
     DVTS,
@@ -53,9 +52,8 @@ from ramify.search import (
     ToDelimiter,
     TopTokens,
 )
-from ramify.tasks import Countdown
 from ramify.tasks.pocket import encode
-from ramify.types import Key, Question, Sampler
+from ramify.types import Key, Question
 
 BEST, CAP = BestOfN("score"), 120
 STEP = ToDelimiter((int(encode("\n")[0]),), most=40)
@@ -192,29 +190,6 @@ def pocket_searches(name: str) -> dict[str, Search]:
     }
 
 
-class Bench:
-    """A pocket model on questions of one level, with what a search needs."""
-
-    def __init__(self, options: argparse.Namespace, count: int, run: str) -> None:
-        self.model, self.task = Pocket(options.checkpoint), Countdown(options.level)
-        self.asked = self.task.questions(count, run=run)
-        self.references = self.task.references(self.asked)
-        self.sampler: Sampler = decode_with(self.model, Temperature(1.0), batch=256)
-
-    def arm(self, run: str) -> Arm:
-        named = Proposal(run=run, protocol="Temperature(t=1.0)", model=repr(self.model))
-        return Arm(named, self.sampler, self.prompt)
-
-    def prompt(self, question: Question) -> tuple[int, ...]:
-        return tuple(self.model.encode(question.prompt))
-
-    def parse(self, text: str, question: Question) -> str | None:
-        return self.task.parse(text, question).answer
-
-    def grade(self, answer: Any, q: int) -> float:
-        return float(self.task.grade(answer, self.references[q]))
-
-
 def pocket(options: argparse.Namespace) -> dict[str, Any]:
     """Answers of repeated executions on a pocket model, and of leaves drawn from the proposal."""
     bench, found = Bench(options, ASKED, "shift"), dict[str, Any]()
@@ -243,40 +218,11 @@ def repeated(bench: Bench, search: Search, run: str, times: int) -> list[dict[st
 
 # ---------------------------------------------------------------------------------------------------------- run, write
 
-PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+PARTS: dict[str, Measure] = {
     "listed": listed,
     "tabular": tabular,
     "pocket": pocket,
 }
-
-
-def cache(options: argparse.Namespace, part: str) -> Path:
-    return Path(options.cache) / f"{part}-{options.checkpoint}-{options.level}.json"
-
-
-def run(options: argparse.Namespace) -> None:
-    Path(options.cache).mkdir(parents=True, exist_ok=True)
-    for name, part in PARTS.items():
-        file = cache(options, name)
-        if not file.exists():
-            start = time.perf_counter()
-            found = part(options)
-            partial = file.with_suffix(".partial")  # a file that was cut off is never read
-            partial.write_text(json.dumps({"found": found, "seconds": time.perf_counter() - start}))
-            partial.replace(file)
-        print(f"{name:16s}{json.loads(file.read_text())['seconds']:8.1f} s", flush=True)
-
-
-def write(options: argparse.Namespace) -> None:
-    page = Path(options.docs) / "search-analysis.md"
-    text = page.read_text()
-    for name, rows in ROWS.items():
-        found = json.loads(cache(options, name).read_text())["found"]
-        begin, end = BEGIN.format(name), END.format(name)
-        head, _, rest = text.partition(begin)
-        _, _, tail = rest.partition(end)
-        text = "\n".join([head + begin, "", *rows(found), "", end + tail])
-    page.write_text(text)
 
 
 def table(*columns: str) -> Iterator[str]:
@@ -372,7 +318,7 @@ def rows_pocket(found: dict[str, Any]) -> Iterator[str]:
         )
 
 
-ROWS: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
+ROWS: dict[str, Rows] = {
     "listed": rows_listed,
     "tabular": rows_tabular,
     "pocket": rows_pocket,
@@ -380,14 +326,11 @@ ROWS: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "write"))
-    parser.add_argument("--checkpoint", default="main")
-    parser.add_argument("--level", type=int, default=5)
-    parser.add_argument("--cache", default="build/shift")
-    parser.add_argument("--docs", default="docs")
-    options = parser.parse_args()
-    {"run": run, "write": write}[options.command](options)
+    options = options_of(__doc__, "build/shift")
+    if options.command == "run":
+        measured_once(PARTS, options)
+    else:
+        tables_written(ROWS, BEGIN, END, options)
 
 
 if __name__ == "__main__":
