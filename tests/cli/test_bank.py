@@ -5,42 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import ramify
-from ramify.cli import main
 from ramify.cli.terminal import printable
 from ramify.store import Store
 from ramify.store.exchange import read
 from tests.bank.test_arrow import facts
+from tests.cli.conftest import Run
 
 CSV = "question,sample,answer,correct,score\nq1,0,7,1,0.5\nq1,1,,0,0.25\nq2,0,A,,2\n"
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TERM", "dumb")
-
-    def command(*arguments: str) -> Ran:
-        capsys.readouterr()
-        code = main(arguments)
-        return Ran(code, *capsys.readouterr())
-
-    return command
 
 
 def imported(run: Run) -> None:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ramify.cli import main
-from tests.report.test_browser import CHROMIUM, Opened
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.browser import CHROMIUM, Opened, Opening
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
 SHARES = "[...document.querySelectorAll('.explorer tbody tr')].map((r) => parseFloat(r.cells[1].innerText))"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    drive = pytest.importorskip("playwright.sync_api", reason="playwright drives Chromium: pip install 'ramify[test]'")
-    with drive.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +23,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def visit(browser: Browser, page: Path) -> Iterator[Callable[..., Opened]]:
-    opened: list[Opened] = []
-
-    def go(**options: Any) -> Opened:
-        opened.append(Opened(browser, page, **options))
-        return opened[-1]
-
-    yield go
-    for each in opened:
-        each.context.close()
+def visit(opening: Opening, page: Path) -> Callable[..., Opened]:
+    return partial(opening, page)
 
 
 def test_the_charts_of_the_demo_drew_and_nothing_was_loaded(visit: Callable[..., Opened]) -> None:

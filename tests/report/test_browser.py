@@ -2,57 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import xml.etree.ElementTree
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ramify.report import Page, page_of, profile_page
+from tests.browser import CHROMIUM, Opened, Opening
 from tests.report.synthetic import HOSTILE, hostile, looks_real, spelled, study
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-    from playwright.sync_api import Page as Tab
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    drive = pytest.importorskip("playwright.sync_api", reason="playwright drives Chromium: pip install 'ramify[test]'")
-    with drive.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-class Opened:
-    """A tab with everything it complained about and asked for."""
-
-    def __init__(self, browser: Browser, file: Path, **options: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        self.tab: Tab = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.tab.on("console", lambda message: self.said.append(message.text))
-        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
-        self.tab.on("dialog", lambda dialog: self.said.append(dialog.message))
-        self.tab.on("request", lambda request: self.asked.append(request.url))
-        self.tab.add_init_script(
-            "window.refused = []; addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective))"
-        )
-        self.tab.goto(file.as_uri())
-        self.tab.wait_for_selector("html[data-ready=charts]", timeout=60_000)
-
-    def quiet(self) -> None:
-        """Nothing was complained about, nothing was refused, and only the file itself was asked for."""
-        assert self.said == []
-        assert self.tab.evaluate("refused") == []
-        assert len([url for url in self.asked if not url.startswith("blob:")]) == 1, self.asked
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +29,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def visit(browser: Browser, files: dict[str, Path]) -> Iterator[Callable[..., Opened]]:
-    opened: list[Opened] = []
-
+def visit(opening: Opening, files: dict[str, Path]) -> Callable[..., Opened]:
     def go(name: str, **options: Any) -> Opened:
-        opened.append(Opened(browser, files[name], **options))
-        return opened[-1]
+        return opening(files[name], **options)
 
-    yield go
-    for each in opened:
-        each.context.close()
+    return go
 
 
 @pytest.mark.parametrize("name", ["bank", "study"])
