@@ -95,9 +95,8 @@ def page(results: Iterable[tuple[str, Result]]) -> str:
     """All that applies to each result, under its title."""
     parts = list[str]()
     for command, result in results:
-        parts += [f"## {result.title}", f"`{command}`", *(f"- {note}" for note in result.notes)]
-        parts += list(_sections(result))
-    return "\n\n".join(parts).replace("\n\n- ", "\n- ") + "\n"
+        parts += [f"## {result.title}", f"`{command}`", _listed(result.notes), *_sections(result)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _sections(result: Result) -> Iterator[str]:
@@ -116,9 +115,11 @@ def _sections(result: Result) -> Iterator[str]:
     if result.agreements:
         yield "Spearman agreement of rankings by k candidates with those by all; ranges are over replays:"
         yield agreed(result)
-    repeats = [said for name, said in result.reproduced.items() if "repeat" in name]
-    if repeats:
-        yield "\n".join(f"- {said}" for said in repeats)
+    yield _listed([f"{name}. {said}" for name, said in result.reproduced.items() if "repeat" in name])
+
+
+def _listed(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {said}" for said in sentences)
 
 
 def _models(result: Result) -> list[str]:
