@@ -90,7 +90,7 @@ def test_a_search_submits_keeps_its_leaves_and_counts_what_it_gave_up(run: Run) 
     assert ran.code == 0, ran.err
     assert "ToDelimiter" in ran.found["protocol"], "without a unit of its own, a beam goes by lines"
     assert ran.found["bank"] == "search"
-    with Store.open("leaves").snapshot() as snapshot:
+    with Store.open("leaves/bank").snapshot() as snapshot:
         assert snapshot.bank().kind == "search"
         assert snapshot.outcome_names == ["correct"]
     drawn = run("search", *options, "--controller", "Beam(n=4, m=2)", "--tree", "1").out
@@ -200,3 +200,16 @@ def test_a_step_may_be_written_in_any_script_and_with_escapes() -> None:
 
     machine = Machine(System(Model(), "m"), None)
     assert [machine.one_token(text, "--step") for text in ("。", r"\n", "é", r"\u3002")] == [0x3002, 10, 0xE9, 0x3002]
+
+
+def test_a_search_that_was_kept_is_gone_on_with(run: Run) -> None:
+    options = ["--task", "Countdown(3)", "--model", "tiny", "--questions", "2", "--cap", "60", "--out", "runs/b"]
+    first = run("search", *options, "--controller", "Beam(n=4, m=2)", "--json")
+    again = run("search", *options, "--controller", "Beam(n=4, m=2)", "--json")
+    assert again.code == 0, again.err
+    assert again.found == first.found
+    assert run("profile", "runs/b", "--no-page", "--json").found["kind"] == "search"
+    other = run("search", *options, "--controller", "Beam(n=6, m=2)")
+    assert other.code == 2
+    assert "was 4, and is now 6" in other.err
+    assert "holds a search" in run("replay", "runs/b").err

@@ -55,6 +55,11 @@ class Tracker:
         self.cost += self.price(tokens)
         self.tell()
 
+    def drawn(self, tokens: int, there: bool) -> None:
+        """A draw, made now or found; what was found was paid for by an earlier attempt of the same budget."""
+        self.before += there
+        self.advance(1, tokens)
+
     def progress(self, far: Any) -> None:
         """A study's own report: absolute numbers, with what is under way."""
         self.what, self.total, self.tokens, self.cost = far.what or self.what, far.total, far.tokens, far.cost
@@ -168,31 +173,21 @@ def track(what: str, total: int, **options: Any) -> Iterator[Tracker]:
 
 
 def counted(sampler: Any, tracker: Tracker) -> Any:
-    """The same sampler, each of whose leaves is told. Closing it closes what it watches."""
+    """The same sampler, each of whose leaves is told."""
+    from ramify.run.between import Watched
 
-    def watched(requests: Any) -> Iterator[Any]:
-        # A list tells which tokens were there before; a queue is left alone, since reading it takes from it.
-        given = {each.key: len(each.prefix) for each in requests} if isinstance(requests, list) else {}
-        found = iter(sampler(requests))
-        try:
-            for leaf in found:
-                tracker.advance(1, tokens=len(leaf.tokens) - given.get(leaf.key, 0))
-                yield leaf
-        finally:
-            close = getattr(found, "close", None)
-            if close is not None:
-                close()
-
-    return watched
+    return Watched(sampler, lambda tokens: tracker.advance(1, tokens=tokens))
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
+def resumable(kept: bool = True) -> Iterator[None]:
     """Say, on Ctrl-C, that what was finished is kept, and what to type to go on: the same command."""
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; what was finished is kept. Go on with:\n  {again()}") from None
+        if kept:
+            raise Interrupted(f"interrupted; what was finished is kept. Go on with:\n  {again()}") from None
+        raise Interrupted("interrupted; nothing was kept: with --out RUN, it could be gone on with") from None
 
 
 GIVEN: ContextVar[Sequence[str]] = ContextVar("GIVEN", default=())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ramify.cli.options import Json
-from ramify.cli.progress import counted, track
+from ramify.cli.progress import counted, resumable, track
 from ramify.cli.sample import Budget, Decode, Model, Questions, Task
 from ramify.cli.terminal import emit, number, span, table
 
 if TYPE_CHECKING:
     from ramify.cli.machine import Asked, Machine
+    from ramify.ledger import Ledger
     from ramify.run import Search, Searched
 
 __all__ = ["protocol_of", "search"]
@@ -41,7 +43,9 @@ def search(
     tree: Annotated[
         int, typer.Option("--tree", metavar="N", min=0, help="Draw the trees of the first N questions, as text.")
     ] = 0,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Keep the leaves as a bank.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="RUN", help="A directory to keep it in: new, or one to go on with.")
+    ] = None,
     run: Annotated[str, typer.Option("--run", metavar="NAME", help="Names the random streams.")] = "search",
     batch: Annotated[int, typer.Option(min=1, help="Rows at a time: changes the speed, never the result.")] = 128,
     as_json: Json = False,
@@ -59,32 +63,55 @@ def search(
 
         ramify search --questions 1 --tree 1
 
+    Keep it, with its leaves as a bank; after Ctrl-C or a crash the same command goes on with what was drawn:
+
+        ramify search --questions 50 --out runs/beam
+
     A controller with a unit of its own (`Beam(n=8, m=4, unit=Chunk(16))`) keeps it; --step is for those without.
     `ramify methods --kind controller` lists controllers, evaluators and units.
     """
     from ramify.cli.machine import Machine, asked_of
     from ramify.ledger import Ledger, Tokens
-    from ramify.run import run_search
 
     asked, machine = asked_of(task, questions), Machine.of(model, decode, batch)
     protocol = protocol_of(machine, controller, evaluator, check, rule, step, cap)
     ledger = Ledger("tokens", Tokens(), math.inf if budget is None else budget)
-    with track("searching", 0, unit="prefixes", limit=ledger.limit * questions) as tracker:
-        arm = machine.arm(machine.proposal(run), asked.questions, lambda sampler: counted(sampler, tracker))
-        found = run_search(protocol, asked.questions, arm, ledger, asked.parse)
+    with resumable(out is not None):
+        found = _searched(out, protocol, asked, machine, ledger, run)
     answer = _summary(protocol, asked, found)
-    if out is not None:
-        _keep(out, asked, found)
     trees = _trees(machine, found, tree)
-    emit(as_json, answer | {"trees": trees}, *trees, *_told(answer), f"leaves kept in {out}" if out else "")
+    kept = f"kept in {out}: look with `ramify profile {out}`" if out else ""
+    emit(as_json, answer | {"trees": trees}, *trees, *_told(answer), kept)
+
+
+def _searched(out: Path | None, protocol: Search, asked: Asked, machine: Machine, ledger: Ledger, run: str) -> Searched:
+    """The search, and where it is to be kept its record with the grades of its leaves."""
+    from ramify.describe import text
+    from ramify.run import run_search
+    from ramify.run.searched import record_search
+    from ramify.store import Store
+
+    arm = machine.arm(machine.proposal(run), asked.questions)
+    with track("searching", 0, unit="prefixes", limit=ledger.limit * len(asked.questions)) as tracker:
+        if out is None:
+            arm = dataclasses.replace(arm, sampler=counted(arm.sampler, tracker))
+            return run_search(protocol, asked.questions, arm, ledger, asked.parse)
+        details = {"task": text(asked.task), "model": repr(machine.model), "decode": text(machine.decoder)}
+        found = record_search(
+            out, protocol, asked.questions, arm, ledger, asked.parse, details=details, tell=tracker.drawn
+        )
+    store = Store.open(out / "bank")
+    with store.snapshot() as snapshot:
+        graded = "correct" in snapshot.outcome_names
+    if not graded:
+        store.add_outcomes("correct", found.bank, asked.outcomes(found.bank))
+    return found
 
 
 def protocol_of(
     machine: Machine, controller: str, evaluator: str, check: str, rule: str, step: str, cap: int
 ) -> Search:
     """The search that the options describe. A controller whose unit is the default goes by steps."""
-    import dataclasses
-
     from ramify.cli.parts import value
     from ramify.run import Search
     from ramify.search import ToDelimiter
@@ -156,9 +183,3 @@ def _trees(machine: Machine, found: Searched, many: int) -> list[str]:
         f"{question.prompt.strip()}\n{text_picture(tree, machine.model.text, returned=[row] if row >= 0 else [])}"
         for tree, row, question in chosen
     ]
-
-
-def _keep(directory: Path, asked: Asked, found: Searched) -> None:
-    from ramify.store import Store
-
-    Store.create(directory).add_bank(found.bank, {"correct": asked.outcomes(found.bank)})

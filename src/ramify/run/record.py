@@ -35,7 +35,7 @@ from ramify.run.leaf import Arm, Leaves, Run, run_leaves
 from ramify.store import Store
 from ramify.types import Key, Leaf, Question, Request, Sampler
 
-__all__ = ["Recorded", "facts", "load", "record_leaves"]
+__all__ = ["Recorded", "begin", "budget_of", "facts", "load", "record_leaves", "write"]
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "torch", "transformers")
 
@@ -102,7 +102,7 @@ def record_leaves(
     """
     path = Path(path)
     card = _card(protocol, questions, arms, ledger, ahead, allowance, details)
-    _begin(path, card)
+    begin(path, card)
     store, launches = Store.create(path / "bank"), path / "launches.log"
     lost, before = _lost(launches, store), _generated(store)
     with launches.open("a") as log, closing(_Notes(path / "wire.jsonl")) as notes:
@@ -119,7 +119,7 @@ def record_leaves(
         )
     took = time.perf_counter() - start
     made = max(0, run.ledger.spent.generate + run.surplus.spent.generate - before)  # by this attempt, as seconds are
-    _write(path / "decisions.jsonl", decisions(run))
+    write(path / "decisions.jsonl", decisions(run))
     costs = {
         "unit": ledger.unit,
         "limit": None if math.isinf(ledger.limit) else ledger.limit,
@@ -136,7 +136,7 @@ def record_leaves(
         "questions": dict(zip((question.id for question in questions), run.costs, strict=True)),
     }
     if not (path / "ledger.json").exists():  # of a finished run: this time nothing was launched, and nothing was lost
-        _write(path / "ledger.json", json.dumps(costs, indent=1).encode() + b"\n")
+        write(path / "ledger.json", json.dumps(costs, indent=1).encode() + b"\n")
     return run
 
 
@@ -213,6 +213,8 @@ def load(path: str | Path, *, modules: Iterable[ModuleType] = ()) -> Recorded:
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} is no run directory: card.json cannot be read: {error}") from None
     protocol = card["protocol"]
+    if "leaves" not in protocol:
+        raise StoreError(f"{path} holds a search: the command that made it goes on with it, or finds it finished")
     with Store.open(path / "bank").snapshot() as snapshot:
         known = {question.id: question for question in snapshot.questions}
     limit = protocol["budget"]["limit"]
@@ -246,19 +248,13 @@ def _card(
     details: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """``protocol`` decides the result; ``concurrency`` and ``host`` do not."""
-    budget = {
-        "unit": ledger.unit,
-        "cost": describe(ledger.cost),
-        "limit": None if math.isinf(ledger.limit) else ledger.limit,
-        **({"spent": list(ledger.spent)} if ledger.total else {}),  # by what was run before on the same budget
-    }
     return {
         "protocol": {
             "text": text(protocol),
             "leaves": describe(protocol),
             "arms": [describe(arm.proposal) for arm in arms],
             "questions": [question.id for question in questions],
-            "budget": budget,
+            "budget": budget_of(ledger),
         },
         "details": dict(details or {}),
         "prompts": [[len(arm.encode(question)) for question in questions] for arm in arms],
@@ -267,12 +263,22 @@ def _card(
     }
 
 
-def _begin(path: Path, card: Mapping[str, Any]) -> None:
+def budget_of(ledger: Ledger) -> dict[str, Any]:
+    """A ledger as a card has it."""
+    return {
+        "unit": ledger.unit,
+        "cost": describe(ledger.cost),
+        "limit": None if math.isinf(ledger.limit) else ledger.limit,
+        **({"spent": list(ledger.spent)} if ledger.total else {}),  # by what was run before on the same budget
+    }
+
+
+def begin(path: Path, card: Mapping[str, Any]) -> None:
     """Write the card, or check that the run that is there has the same protocol."""
     file = path / "card.json"
     if not file.exists():
         path.mkdir(parents=True, exist_ok=True)
-        _write(file, json.dumps(card, indent=1).encode() + b"\n")
+        write(file, json.dumps(card, indent=1).encode() + b"\n")
         return
     there = json.loads(file.read_text())
     for part in ("protocol", "details"):
@@ -283,7 +289,7 @@ def _begin(path: Path, card: Mapping[str, Any]) -> None:
                     f"{path} holds a run of another protocol: {_changed(f'{part}.{name}', one, other)}:"
                     " go on with what it was, or use another directory"
                 )
-    if there.get("prompts", card["prompts"]) != card["prompts"]:
+    if there.get("prompts") != card.get("prompts") and "prompts" in there:
         raise StoreError(f"{path} holds a run with prompts of other lengths: the arms encode questions differently now")
 
 
@@ -332,7 +338,7 @@ def _torn(path: Path) -> bool:
     return bool(data) and not data.endswith(b"\n")
 
 
-def _write(final: Path, data: bytes) -> None:
+def write(final: Path, data: bytes) -> None:
     written = final.with_name(f".{final.name}.tmp")
     written.write_bytes(data)
     os.replace(written, final)

@@ -14,11 +14,12 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Bank, Layer
 from ramify.ledger import Ledger
-from ramify.run import Arm, Leaves, Search, Sequential, run_leaves, run_search, run_sequential
+from ramify.run import Leaves, Search, Sequential, run_leaves, run_search, run_sequential
+from ramify.run.between import Remembered, Watched
 from ramify.search.evaluate import Likelihood
 from ramify.store import Store
 from ramify.study.judges import Judging
-from ramify.study.kept import Decided, Remembered
+from ramify.study.kept import Decided
 from ramify.study.meter import Meter
 from ramify.study.plan import Own
 from ramify.study.pools import digest_of, priced, shares_of, unit_name, words
@@ -27,7 +28,7 @@ from ramify.study.source import arm_of, held_of, interface_of
 from ramify.study.spec import Study
 from ramify.study.stored import opened
 from ramify.study.world import Asked
-from ramify.types import Key, Leaf
+from ramify.types import Key
 
 __all__ = ["Ran", "run_own"]
 
@@ -123,7 +124,7 @@ def _leaves(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, ju
         top=own.top,
     )
     arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
-    arm = dataclasses.replace(arm, sampler=_counted(arm, meter))
+    arm = dataclasses.replace(arm, sampler=Watched(arm.sampler, meter.leaf))
     ledger, ahead = Ledger(unit_name(study.unit), study.unit), min(own.model.batch, len(asked.questions))
     store = Store.create(folder / own.folder)
     run = run_leaves(protocol, asked.questions, [arm], ledger, asked.parse, ahead=ahead, store=store)
@@ -150,13 +151,13 @@ def _trajectory(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter
     arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     ledger = Ledger(unit_name(study.unit), study.unit, math.inf if own.limit is None else own.limit)
     with (
-        Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, _teller(meter)) as free,
+        Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, meter.leaf) as free,
         Remembered(
             held_of(own.model, own.decode),
             folder / f"{own.folder}-held",
             dataclasses.replace(own.proposal, protocol=f"{own.proposal.protocol}, the end held back"),
             asked.questions,
-            _teller(meter),
+            meter.leaf,
         ) as held,
     ):
         found = run_sequential(
@@ -193,7 +194,7 @@ def _search(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, _:
     )
     arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     ledger = Ledger(unit_name(study.unit), study.unit, math.inf if own.limit is None else own.limit)
-    with Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, _teller(meter)) as sampler:
+    with Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, meter.leaf) as sampler:
         arm = dataclasses.replace(arm, sampler=sampler)
         found = run_search(protocol, asked.questions, arm, ledger, asked.parse)
     Store.create(folder / _bank_folder(study, own)).add_bank(dataclasses.replace(found.bank, layers={}))
@@ -231,18 +232,3 @@ def _spelled(director: Any, encode: Callable[[str], Sequence[int]]) -> Any:
     given = {name: getattr(director, name, None) for name in SPELLED}
     spelled = {name: tuple(encode(value)) for name, value in given.items() if isinstance(value, str)}
     return dataclasses.replace(director, **spelled) if spelled else director
-
-
-def _teller(meter: Meter) -> Callable[[Leaf, bool], None]:
-    return lambda leaf, there: meter.leaf(len(leaf.tokens), there)
-
-
-def _counted(arm: Arm, meter: Meter) -> Any:
-    """The arm's sampler, with every leaf it makes on the meter."""
-
-    def sampler(requests: Any) -> Any:
-        for leaf in arm.sampler(requests):
-            meter.leaf(len(leaf.tokens))
-            yield leaf
-
-    return sampler

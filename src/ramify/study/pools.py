@@ -19,9 +19,10 @@ from ramify.errors import InvalidValue
 from ramify.evidence import Needs
 from ramify.ledger import Cost, Work
 from ramify.metrics.replay import diagnose, replays
+from ramify.run.between import Stream
 from ramify.store import Store
 from ramify.study.judges import Judging
-from ramify.study.kept import Decided, Stream
+from ramify.study.kept import Decided
 from ramify.study.meter import Meter
 from ramify.study.plan import Pool
 from ramify.study.result import Row
