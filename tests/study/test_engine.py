@@ -349,6 +349,38 @@ def test_a_rule_of_ones_own_is_never_taken_from_memory(tmp_path: Path, decided: 
     assert same(first.rows[0].utility, again.rows[0].utility) == ""
 
 
+MINE = """
+from ramify.decide import Earliest, Plurality
+from ramify.describe import method
+from ramify.study import Protocol, Study, System, Tasked
+from tests.study.tools import Dice, Guess
+
+@method
+class Mine:
+    def __call__(self, candidates):
+        return RULE()(candidates)
+
+protocols = (Protocol("mine", Mine()), Protocol("vote", Plurality()))
+tasks, models = (Tasked(Guess(), "guess", questions=3),), (System(Dice()),)
+study = Study("own", tasks, models, protocols, budgets=(8,), n=8, cap=6, metrics=())
+"""
+
+
+def test_a_rule_whose_body_was_changed_is_decided_again_and_no_other(tmp_path: Path, decided: list[str]) -> None:
+    file = tmp_path / "study.py"
+    file.write_text(MINE.replace("RULE", "Plurality"))
+    first = run_study(file, tmp_path / "s")
+    assert first.row("mine", k=8).utility.tolist() == first.row("vote", k=8).utility.tolist()
+    del decided[:]
+    run_study(file, tmp_path / "s")
+    assert decided == [], "unchanged, it is taken from memory"
+    file.write_text(MINE.replace("RULE", "Earliest"))
+    changed = run_study(file, tmp_path / "s")
+    assert decided == ["mine"]
+    assert changed.row("mine", k=8).utility.tolist() != first.row("mine", k=8).utility.tolist()
+    assert "Mine() #" in changed.row("mine", k=8).protocol
+
+
 def test_two_evidences_of_one_name_keep_apart(tmp_path: Path) -> None:
     from ramify.evidence import sequence_logprob
 

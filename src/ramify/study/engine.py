@@ -20,11 +20,12 @@ from ramify.study.measure import agreements, comparisons, made_again, measures, 
 from ramify.study.meter import Meter, Progress
 from ramify.study.own import Ran, run_own
 from ramify.study.plan import Plan, plan
-from ramify.study.pools import Filled, fill, rows_of, words
+from ramify.study.pools import Filled, fill, rows_of
 from ramify.study.result import Coverage, Result, Row
 from ramify.study.source import identity_of, interface_of
 from ramify.study.spec import Reduced, Study
 from ramify.study.valid import nearest, problems
+from ramify.study.words import words
 from ramify.study.world import World, meet, preflight
 
 __all__ = ["Checked", "check_study", "run_study"]

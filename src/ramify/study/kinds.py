@@ -51,7 +51,7 @@ ALSO = {"evidence": "verifier"}  # evidence that asks a judge
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, or "" for one that does not say (a plain function without annotations fits anywhere).
+    """What a value is, or "" for one that does not say (one of the user's own without annotations fits anywhere).
 
     >>> from ramify.decode import TopP
     >>> from ramify.decide import Plurality
@@ -61,7 +61,7 @@ def kind_of(value: Any) -> str:
     for verbs, kind in VERBS:
         if all(hasattr(value, verb) for verb in verbs):
             return kind
-    call = value if inspect.isfunction(value) else vars(type(value)).get("__call__")
+    call = value if inspect.isfunction(value) else inspect.getattr_static(type(value), "__call__", None)
     if not inspect.isfunction(call):
         return "no method"
     types = dict(call.__annotations__)
@@ -71,7 +71,7 @@ def kind_of(value: Any) -> str:
     known = CALLS.get((_written(first), _written(result)))
     if known is not None:
         return known
-    return "" if inspect.isfunction(value) and (result is None or first is None) else "another kind of method"
+    return "" if result is None or first is None else "another kind of method"
 
 
 def need_kind(field: str, value: Any) -> None:

@@ -10,10 +10,11 @@ from ramify.arrays import Array
 from ramify.metrics import Percentile, Reproducible, Tally, agreement, bootstrap_profile, compare_runs, summarise
 from ramify.metrics.bankcurve import over_questions
 from ramify.metrics.estimate import Estimate
-from ramify.study.pools import Filled, words
+from ramify.study.pools import Filled
 from ramify.study.result import Agreed, Comparison, Measure, Row
 from ramify.study.source import arm_of
 from ramify.study.spec import Study
+from ramify.study.words import words
 from ramify.types import Key, Request
 
 __all__ = ["agreements", "comparisons", "made_again", "measures", "reproduced"]

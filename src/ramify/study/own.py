@@ -22,11 +22,12 @@ from ramify.study.judges import Judging
 from ramify.study.kept import Decided
 from ramify.study.meter import Meter
 from ramify.study.plan import Own
-from ramify.study.pools import digest_of, priced, shares_of, unit_name, words
+from ramify.study.pools import digest_of, priced, shares_of, unit_name
 from ramify.study.result import STAGES, Row
 from ramify.study.source import arm_of, held_of, interface_of
 from ramify.study.spec import Study
 from ramify.study.stored import opened
+from ramify.study.words import words
 from ramify.study.world import Asked
 from ramify.types import Key
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from ramify.arrays import Array
 from ramify.bank import Bank, Layer, Outcomes
 from ramify.bank.tokens import COLUMNS
 from ramify.describe import text
-from ramify.errors import InvalidValue
 from ramify.evidence import Needs
 from ramify.ledger import Cost, Work
 from ramify.metrics.replay import diagnose, replays
@@ -29,10 +27,11 @@ from ramify.study.result import Row
 from ramify.study.source import arm_of, interface_of
 from ramify.study.spec import OUTCOMES, Protocol, Study
 from ramify.study.stored import HELD, opened
+from ramify.study.words import words
 from ramify.study.world import Asked
 from ramify.types import Key, Question, Request
 
-__all__ = ["Filled", "digest_of", "fill", "priced", "rows_of", "shares_of", "unit_name", "words"]
+__all__ = ["Filled", "digest_of", "fill", "priced", "rows_of", "shares_of", "unit_name"]
 
 SPREAD = 1_000_000  # numbers of a row's replays that are kept; beyond it only their mean is
 TOKENS = tuple(name for name in COLUMNS if not name.startswith("top_"))
@@ -227,20 +226,6 @@ def shares_of(bank: Bank) -> tuple[Array, Array, Array]:
 
 def unit_name(unit: Cost) -> str:
     return type(unit).__name__.lower()
-
-
-_OWN: dict[int, tuple[Any, str]] = {}  # values without a text form; held, so that no other gets their place in memory
-
-
-def words(value: Any) -> str:
-    """The text form of a value; of one that has none, as with a lambda in it, words that never come again.
-
-    What it prints would not do: any two lambdas of a module print the same inside a method.
-    """
-    try:
-        return text(value)
-    except InvalidValue:
-        return _OWN.setdefault(id(value), (value, f"{value!r} #{token_hex(4)}"))[1]
 
 
 def digest_of(questions: Sequence[Question]) -> str:

@@ -1,0 +1,58 @@
+"""Values of a study in words: what a decision is kept by, so words that are the same have to mean the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from secrets import token_hex
+from types import FunctionType
+from typing import Any
+
+from ramify.describe import text
+from ramify.errors import InvalidValue
+
+__all__ = ["words"]
+
+_OWN: dict[int, tuple[Any, str]] = {}  # values without a text form; held, so that no other gets their place in memory
+
+
+def words(value: Any) -> str:
+    """The text form of a value, and of one of the user's own a digest of the file it is written in.
+
+    The text of ``MyRule(3)`` is the same after its body was changed. One that has no text, as with a lambda in it,
+    gets words that never come again: any two lambdas of a module print the same inside a method.
+    """
+    try:
+        said = text(value)
+    except InvalidValue:
+        return _OWN.setdefault(id(value), (value, f"{value!r} #{token_hex(4)}"))[1]
+    return " ".join([said, *(f"#{_digest(file)}" for file in sorted(set(_files(value))))])
+
+
+def _files(value: Any) -> Iterator[str]:
+    """Where the parts of a value that are not ramify's are written."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _files(each)
+    elif isinstance(value, FunctionType):
+        yield from _file(value)
+    elif dataclasses.is_dataclass(value):
+        for base in inspect.getmro(type(value)):
+            for each in vars(base).values():
+                if isinstance(each, FunctionType) and each.__module__ == base.__module__:  # not put there by others
+                    yield from _file(each)
+        for field in dataclasses.fields(value):
+            yield from _files(getattr(value, field.name))
+
+
+def _file(function: FunctionType) -> Iterator[str]:
+    file = function.__code__.co_filename
+    if not function.__module__.startswith("ramify.") and Path(file).is_file():
+        yield file
+
+
+def _digest(file: str) -> str:
+    return blake2b(Path(file).read_bytes(), digest_size=4).hexdigest()
