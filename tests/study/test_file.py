@@ -83,6 +83,9 @@ BAD = {
     "impossible limit": ('name = "vote"', 'name = "vote"\nlimits = [50.0]', 22, "costs 100 at worst"),
     "too many questions": ("Countdown(3)", "Countdown(2)", 14, ""),
     "unknown comparison": ('"vote @ 2"', '"vot @ 2"', 9, "did you mean 'vote'?"),
+    "a budget that it has not": ('"vote @ 2"', '"vote @ 7"', 9, "'vote' has no budget '7', of 1, 2"),
+    "a name that reads as two": ('name = "vote"', 'name = "vote: plain"', 21, "use other words"),
+    "a group that nothing has": ("questions = 4", 'questions = 4\ngroups = ["levl"]', 15, "did you mean 'level'?"),
     "unknown model": ('name = "vote"', 'name = "vote"\nmodels = ["tyny"]', 22, "did you mean 'tiny'?"),
     "evidence nobody makes": (
         'rule = "SoftmaxVote(t',
@@ -125,6 +128,8 @@ def test_bad_studies_fail_before_any_work(name: str, tmp_path: Path, monkeypatch
     file, folder = tmp_path / "study.toml", tmp_path / "out"
     text = GOOD.replace(old, new, 1)
     assert text != GOOD
+    if name == "impossible limit":
+        text = text.replace(" @ 2", "")
     if name == "too many questions":
         text, words = text.replace("questions = 4", "questions = 40"), "there are only about"
     file.write_text(text)

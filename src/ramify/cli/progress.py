@@ -63,7 +63,7 @@ class Tracker:
     def progress(self, far: Any) -> None:
         """A study's own report: absolute numbers, with what is under way."""
         self.what, self.total, self.tokens, self.cost = far.what or self.what, far.total, far.tokens, far.cost
-        self.done, self.before = far.done, far.reused
+        self.done, self.before, self.money = far.done, far.reused, far.unit
         self.limit = far.left + far.cost
         self.tell()
 

@@ -120,12 +120,11 @@ def _planned(study: Path, found: Checked) -> tuple[dict[str, Any], str]:
     names = {part: [each.name for each in getattr(given, part)] for part in ("tasks", "models", "protocols")}
     answer = {"study": str(study), "title": given.title, **names, "leaves": planned.leaves, "worst": planned.worst}
     sizes = ", ".join(f"{len(each)} {part}" for part, each in names.items())
-    worst = f"at most {planned.leaves:,} leaves, {planned.worst:,.0f} at worst (every leaf at its cap)"
     shared, absent = "\n".join(planned.shared), list(found.absent)
     servers = [each.name for each in given.models if hasattr(each.model, "urls")]
     ends = [f"not here yet, and needed to run it: {each}" for each in absent] or ["nothing is wrong with it"]
     ends += [f"asked when it runs, and not before: the servers of {', '.join(servers)}"] if servers else []
-    said = "\n".join([f"{study}: {sizes}; {worst}", shared, *ends])
+    said = "\n".join([f"{study}: {sizes}; {planned.most} (every leaf at its cap)", shared, *ends])
     return answer | {"shared": list(planned.shared), "absent": absent}, said
 
 
@@ -163,7 +162,8 @@ def _told(result: Result, folder: Path, page: Path | None) -> list[str]:
         shares = [number(float(row.invalid.mean())), number(float(row.capped.mean()))]
         lines.append([name, number(own.value), span(own), number(row.mean_cost, 0), *shares])
     unit = result.rows[0].unit if result.rows else "cost"
-    parts = [result.title, table(["", "utility", "95 % over questions", unit, "no answer", "at the cap"], lines)]
+    covered = f"{100 * result.rows[0].level:g} % over questions" if result.rows else ""
+    parts = [result.title, table(["", "utility", covered, unit, "no answer", "at the cap"], lines)]
     if result.comparisons:
         rows = [
             [f"{each.a} minus {each.b}", f"{each.difference.value:+.3f}", span(each.difference)]

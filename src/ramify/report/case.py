@@ -16,9 +16,8 @@ from ramify.metrics.estimate import Estimate
 from ramify.metrics.exact import available, best_of_n, plurality, selected
 from ramify.metrics.tally import Tally
 
-__all__ = ["Case", "budgets_to", "mean_of", "over"]
+__all__ = ["Case", "budgets_to", "mean_of"]
 
-REPLICATES = 2000
 LAYERS = 4  # scores that get curves of their own; a page with more of them would be unreadable
 
 
@@ -37,16 +36,6 @@ def mean_of(values: Array) -> float:
     return float(mean_in(np.asarray(values, dtype=float)[:, None])[0])
 
 
-def over(table: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> tuple[Estimate, ...]:
-    """Column means of a table ``[Q, K]`` with intervals over questions; of fewer than two questions, without."""
-    enough = (~np.isnan(table)).sum(axis=0) >= 2
-    found = iter(over_questions(table[:, enough], REPLICATES, bounds=bounds))
-    means, few = mean_in(table), "fewer than two questions"
-    return tuple(
-        next(found) if ok else Estimate.descriptive(float(mean), few) for ok, mean in zip(enough, means, strict=True)
-    )
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """A named bank and its outcomes. Derived numbers are made once, when first asked for.
@@ -57,6 +46,8 @@ class Case:
     name: str
     bank: Bank
     outcomes: Outcomes
+    replicates: int = 2000  # of every interval over questions
+    level: float = 0.95
 
     def __post_init__(self) -> None:
         graded = ~np.isnan(self.grades)
@@ -147,11 +138,21 @@ class Case:
         """The mean grade of one candidate, with its interval over questions."""
         return self.intervals(self.ceiling)[0]
 
+    def over(self, table: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> tuple[Estimate, ...]:
+        """Column means of a table ``[Q, K]`` with intervals over questions; of fewer than two questions, without."""
+        enough = (~np.isnan(table)).sum(axis=0) >= 2
+        found = iter(over_questions(table[:, enough], self.replicates, self.level, bounds=bounds))
+        means, few = mean_in(table), "fewer than two questions"
+        return tuple(
+            next(found) if ok else Estimate.descriptive(float(mean), few)
+            for ok, mean in zip(enough, means, strict=True)
+        )
+
     def intervals(self, curve: BankCurve) -> tuple[Estimate, ...]:
         """The curve's means with intervals over questions; all curves of a case are resampled alike."""
         known = self._intervals
         if id(curve) not in known:
-            known[id(curve)] = (curve, over(curve.values))  # the curve is kept, so that its id stays its own
+            known[id(curve)] = (curve, self.over(curve.values))  # the curve is kept, so that its id stays its own
         return known[id(curve)][1]
 
     @functools.cached_property

@@ -45,7 +45,9 @@ def summaries(cases: Sequence[Case]) -> dict[tuple[str, str], GroupSummary]:
             usable &= np.isin(labels, names[sizes >= 2])
             if len(set(labels[usable])) >= 2:
                 key = Key("report", name, 0, "groups")
-                found[case.name, name] = summarise(case.tally.take(usable), labels[usable], Accuracy(), key, 2000)
+                found[case.name, name] = summarise(
+                    case.tally.take(usable), labels[usable], Accuracy(), key, case.replicates, case.level
+                )
     return found
 
 
@@ -86,7 +88,7 @@ def by_group(found: dict[tuple[str, str], GroupSummary]) -> Figure:
             f"{first}: from {mine[0]['group']} with {text.percent(mine[0]['share'])} down to {mine[-1]['group']} with "
             f"{text.percent(mine[-1]['share'])}."
         ),
-        note="Lines: 95 % interval over the questions of each group."
+        note=f"Lines: {mine[0]['band']} of each group."
         + (f" The {MOST} groups at the ends are drawn." if len(mine) > MOST else ""),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
@@ -136,6 +138,5 @@ def heterogeneity_table(found: dict[tuple[str, str], GroupSummary]) -> Table:
         Column("share", "I²", "percent", "how much of the variance of the groups' values is between groups"),
         Column("p", "p, Cochran's Q", "number"),
     )
-    return Table(
-        "heterogeneity", "Do groups differ?", columns, rows, "In brackets: 95 % interval over questions within groups."
-    )
+    note = f"In brackets: {text.band(next(iter(found.values())).micro)}, resampled within groups."
+    return Table("heterogeneity", "Do groups differ?", columns, rows, note)

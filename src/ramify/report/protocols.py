@@ -11,7 +11,7 @@ import numpy as np
 from ramify.metrics.bankcurve import mean_in
 from ramify.metrics.estimate import Estimate
 from ramify.report import charts, text
-from ramify.report.case import mean_of, over
+from ramify.report.case import mean_of
 from ramify.report.theme import MUTED, SERIES, palette
 from ramify.report.values import Column, Figure, Part, Remark, Section, Table
 from ramify.study.result import STAGES, Comparison, Result, Row
@@ -25,7 +25,7 @@ VIEWS = 60  # specifications of one figure; beyond it only total costs can be ch
 def estimate_of(row: Row) -> Estimate:
     """The mean utility of a row with its interval over questions; a row is resampled once, as long as it lives."""
     if row not in _known:
-        (_known[row],) = over(row.utility[:, None])
+        _known[row] = row.estimate()
     return _known[row]
 
 

@@ -14,7 +14,7 @@ from ramify.metrics.bankcurve import BankCurve, mean_in
 from ramify.metrics.curves import on_bank
 from ramify.metrics.gap import gap
 from ramify.report import charts, text
-from ramify.report.case import Case, over
+from ramify.report.case import Case
 from ramify.report.theme import SERIES, palette
 from ramify.report.values import Column, Figure, Part, Section, Table
 
@@ -233,7 +233,7 @@ def gap_figure(cases: Sequence[Case]) -> Figure:
             specs[rule if len(cases) == 1 else f"{case.name}: {rule}"] = charts.gap_area(x, y, keep=keep)
     case, first = cases[0], next(iter(specs))
     found = gap(case.rules[case.best_rule], case.bank, case.outcomes)
-    (last,) = over(found.values[:, -1:], (-1.0, 1.0))
+    (last,) = case.over(found.values[:, -1:], (-1.0, 1.0))
     return Figure(
         name="gap",
         title="Available, and taken",
@@ -257,7 +257,7 @@ def gap_figure(cases: Sequence[Case]) -> Figure:
 
 def _gap_rows(case: Case, rule: str) -> list[dict[str, Any]]:
     found = gap(case.rules[rule], case.bank, case.outcomes)
-    estimates = over(found.values, (-1.0, 1.0))
+    estimates = case.over(found.values, (-1.0, 1.0))
     above, below = mean_in(found.available), mean_in(found.taken)
     rows = []
     for i, k in enumerate(case.budgets):
@@ -347,7 +347,7 @@ def _share_x(title: str) -> dict[str, Any]:
 
 def _reducer_rows(case: Case) -> list[dict[str, Any]]:
     found = submitted_by(case)
-    estimates = over(np.stack([worth for worth, _ in found.values()], axis=1))
+    estimates = case.over(np.stack([worth for worth, _ in found.values()], axis=1))
     rows = [
         {
             "bank": case.name,

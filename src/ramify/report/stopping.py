@@ -10,7 +10,7 @@ import numpy as np
 from ramify.decide import Plurality
 from ramify.metrics.stopping import Stop, StopReplay, replay_stop
 from ramify.report import charts, text
-from ramify.report.case import Case, over
+from ramify.report.case import Case
 from ramify.report.theme import LABELS, SERIES
 from ramify.report.values import Column, Figure, Remark, Section, Table
 from ramify.stop import AdaptiveConsistency, Esc
@@ -161,7 +161,7 @@ def _fixed_rows(case: Case) -> list[dict[str, Any]]:
 def _stop_rows(case: Case, replayed: Mapping[tuple[str, str], StopReplay]) -> list[dict[str, Any]]:
     rows = []
     for (family, setting), found in replayed.items():
-        (estimate,) = over(found.values[:, None])
+        (estimate,) = case.over(found.values[:, None])
         rows.append(
             {
                 "bank": case.name,
@@ -194,7 +194,7 @@ def stop_table(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, 
     rows = []
     for case in cases:
         for (family, setting), found in replayed[case.name].items():
-            (estimate,) = over(found.values[:, None])
+            (estimate,) = case.over(found.values[:, None])
             rows.append(
                 {
                     "bank": case.name,

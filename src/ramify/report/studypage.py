@@ -70,9 +70,13 @@ def _cases(result: Result) -> dict[str, Case]:
     usable = {name: bank for name, bank in result.banks.items() if name in result.outcomes and _graded(result, name)}
     names = {name: said.get(name, name) for name in usable}
     twice = {each for each in names.values() if list(names.values()).count(each) > 1}
+    asked = (result.rows[0].replicates, result.rows[0].level) if result.rows else ()
     return {
         name: Case(
-            text.shown(f"{said_so} ({name})" if said_so in twice else said_so), usable[name], result.outcomes[name]
+            text.shown(f"{said_so} ({name})" if said_so in twice else said_so),
+            usable[name],
+            result.outcomes[name],
+            *asked,
         )
         for name, said_so in names.items()
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ramify.bank import Bank, Outcomes
 from ramify.errors import StudyError
+from ramify.store import disk
 from ramify.study import stored
 from ramify.study.file import Source, load
 from ramify.study.judges import Judging
@@ -61,11 +62,13 @@ def check_study(
     benchmark whose file is not here by what it declares: ``absent`` says which. ``models`` are as for ``run_study``.
     """
     source = _source(study)
-    source = dataclasses.replace(source, study=_only(source.study, models)) if models else source
+    source.refuse(problems(source.study))
     if reduced:
         if source.study.reduced is None:
             source.refuse([(("study",), "it has no [reduced] table, which says what its small form is: add one")])
         source = dataclasses.replace(source, study=source.study.small())
+    if models:
+        source = dataclasses.replace(source, study=_only(source.study, models))
     source.refuse(problems(source.study))
     world = meet(source, offline=offline)
     planned = plan(source.study, world)
@@ -96,7 +99,7 @@ def run_study(
     todo = {each.model.name for each in planned.missing(folder, world)}
     asked = {each.judge for each in given.protocols if each.judge} if todo else set()
     preflight(checked.source, todo | asked)
-    _claim(folder)
+    _claim(folder, checked.source)
     decided = Decided(folder / "decided")
     meter, judging = Meter(planned.leaves, given.unit, given.limit, progress), Judging(given, folder, words)
     try:
@@ -124,7 +127,9 @@ def _only(study: Study, names: Sequence[str]) -> Study:
     if unknown:
         raise StudyError(f"models: the study has no {unknown[0]!r}{nearest(unknown[0], known)}")
     less = dataclasses.replace(study, reduced=Reduced(models=tuple(names))).small()
-    return dataclasses.replace(less, title=study.title, reduced=study.reduced)
+    asked = {protocol.judge for protocol in less.protocols}
+    judges = [each for each in study.models if each.name in asked and each.name not in names]  # they still judge
+    return dataclasses.replace(less, title=study.title, judges=(*study.judges, *judges))
 
 
 def _source(study: Study | Source | str | Path) -> Source:
@@ -133,16 +138,25 @@ def _source(study: Study | Source | str | Path) -> Source:
     return Source(study) if isinstance(study, Study) else load(study)
 
 
-def _claim(folder: Path) -> None:
-    """A folder of a study, or an empty one that becomes it: nothing else is written into."""
-    if (folder / MARK).exists():
-        return
-    if folder.exists() and any(folder.iterdir()):
+def _claim(folder: Path, source: Source) -> None:
+    """A folder of this study, or an empty one that becomes it: nothing else is written into.
+
+    A study may be given another title, and its file may be moved; with both another it is another study.
+    """
+    mark, file = folder / MARK, str(Path(source.file).resolve()) if source.file else ""
+    mine = {"title": source.study.title, "file": file}
+    said = mark.read_text() if mark.exists() else None
+    if said is None and folder.exists() and any(folder.iterdir()):
         raise StudyError(f"{folder} is not empty and holds no study: name another folder, or an empty one")
+    there = dict(line.split(" = ", 1) for line in (said or "").splitlines() if " = " in line)
+    if there and all(there.get(name) != value or not value for name, value in mine.items()):
+        other = f"{there.get('title')!r} ({there.get('file') or 'made in Python'})"
+        raise StudyError(f"{folder} holds another study, {other}: name another folder, such as --out {folder}-2")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text(
-        "A ramify study. result.json is what it found, banks/ its leaves, decided/ what need not be decided again.\n"
-    )
+    what = "A ramify study. result.json is what it found, banks/ its leaves, decided/ what need not be decided again."
+    written = disk.temporary(mark)
+    written.write_text("\n".join([what, *(f"{name} = {value}" for name, value in mine.items())]) + "\n")
+    disk.publish(written, mark)
 
 
 def _ordered(study: Study, rows: Sequence[Row]) -> list[Row]:

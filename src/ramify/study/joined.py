@@ -21,6 +21,9 @@ class Reference(NamedTuple):
     name: str
     gold: Any
 
+    def __str__(self) -> str:
+        return str(self.gold)  # as a grader is shown it
+
 
 @method
 class Joined:

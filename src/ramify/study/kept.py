@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -49,6 +51,6 @@ def _load(file: Path, words: str) -> dict[str, Array] | None:
     try:
         with np.load(file) as loaded:
             found = {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError, KeyError):
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
         return None
     return found if str(found.pop("words", "")) == words else None

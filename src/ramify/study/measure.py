@@ -38,15 +38,17 @@ def _measured(study: Study, filled: Filled, tally: Tally, metric: object) -> Ite
     sample = bootstrap_profile(tally, metric, key, study.replicates)  # type: ignore[arg-type]
     yield Measure(*where, Percentile(study.level)(sample), "", many)
     for group in pool.task.groups:
-        labels = [question.groups.get(group, "none") for question in filled.bank.questions]
-        small = [label for label in set(labels) if labels.count(label) < 2]
-        if small or len(set(labels)) < 2:
+        labels = np.array([question.groups.get(group, "") for question in filled.bank.questions])
+        names, sizes = np.unique(labels[labels != ""], return_counts=True)
+        usable = np.isin(labels, names[sizes >= 2])  # one question says nothing about its group
+        if len(set(labels[usable])) < 2:
             continue
-        found = summarise(tally, labels, metric, key, study.replicates, study.level)  # type: ignore[arg-type]
+        part = (tally.take(usable), labels[usable])
+        found = summarise(*part, metric, key, study.replicates, study.level)  # type: ignore[arg-type]
         for label, size, value in zip(found.names, found.questions, found.values, strict=True):
             yield Measure(*where, value, f"{group}={label}", size)
-        yield Measure(*where, found.macro, f"{group}: macro", many)
-        yield Measure(*where, found.micro, f"{group}: micro", many)
+        yield Measure(*where, found.macro, f"{group}: macro", int(usable.sum()))
+        yield Measure(*where, found.micro, f"{group}: micro", int(usable.sum()))
 
 
 def _observed(tally: Tally, metric: object) -> Estimate:
@@ -105,7 +107,7 @@ def _found(name: str, task: str, model: str, rows: Sequence[Row]) -> Row | None:
         if row.task == task
         and row.model == (whose if found else model)
         and row.name == protocol
-        and (not at or at in (str(row.k), f"{row.budget:g}" if row.budget else ""))
+        and (not at or at in (str(row.k), f"{row.budget:.15g}" if row.budget else ""))
     ]
     return max(mine, key=lambda row: row.k or row.budget or 0, default=None)
 

@@ -87,6 +87,8 @@ def run_own(
         capped=capped,
         tokens=tokens,
         bank=own.name,
+        replicates=study.replicates,
+        level=study.level,
     )
     return Ran(row, bank, store, decided.hits > before)
 
@@ -152,13 +154,13 @@ def _trajectory(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter
     arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     ledger = Ledger(unit_name(study.unit), study.unit, math.inf if own.limit is None else own.limit)
     with (
-        Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, meter.leaf) as free,
+        Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, meter.extra) as free,
         Remembered(
             held_of(own.model, own.decode),
             folder / f"{own.folder}-held",
             dataclasses.replace(own.proposal, protocol=f"{own.proposal.protocol}, the end held back"),
             asked.questions,
-            meter.leaf,
+            meter.extra,
         ) as held,
     ):
         found = run_sequential(
@@ -195,7 +197,7 @@ def _search(folder: Path, study: Study, own: Own, asked: Asked, meter: Meter, _:
     )
     arm = arm_of(own.model, own.decode, own.proposal, asked.questions)
     ledger = Ledger(unit_name(study.unit), study.unit, math.inf if own.limit is None else own.limit)
-    with Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, meter.leaf) as sampler:
+    with Remembered(arm.sampler, folder / own.folder, own.proposal, asked.questions, meter.extra) as sampler:
         arm = dataclasses.replace(arm, sampler=sampler)
         found = run_search(protocol, asked.questions, arm, ledger, asked.parse)
     Store.create(folder / _bank_folder(study, own)).add_bank(dataclasses.replace(found.bank, layers={}))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ramify.ledger import Work
 from ramify.store import Store
 from ramify.study.source import identity_of, proposal_of
 from ramify.study.spec import Protocol, Study, System, Tasked
+from ramify.study.words import words
 from ramify.study.world import World
 
 __all__ = ["Own", "Plan", "Pool", "plan"]
@@ -66,8 +67,9 @@ class Plan:
 
     pools: tuple[Pool, ...]
     owns: tuple[Own, ...]
-    leaves: int  # at most
+    leaves: int  # at most, without what directors and searches draw: nobody knows how much that is
     worst: float  # in the study's unit
+    unit: str
     shared: tuple[str, ...]  # sentences: what is shared and why, and what is not
 
     def missing(self, folder: Path, world: World) -> Iterator[Pool | Own]:
@@ -85,16 +87,25 @@ class Plan:
     def __str__(self) -> str:
         banks = f"{len(self.pools)} bank{'s' * (len(self.pools) != 1)}"
         runs = f"{len(self.owns)} run{'s' * (len(self.owns) != 1)} of their own"
-        return f"{banks}, {runs}; at most {self.leaves:,} leaves and {self.worst:,.0f} at worst"
+        return f"{banks}, {runs}; {self.most}"
+
+    @property
+    def most(self) -> str:
+        """The most there can be of it, in words."""
+        open_ended = sum(own.protocol.regime != "leaves" for own in self.owns)
+        beside = f" beside what {open_ended} director{'s' * (open_ended != 1)} or searches draw" if open_ended else ""
+        worst = "no bound on its cost" if math.isinf(self.worst) else f"{self.worst:,.0f} {self.unit} at worst"
+        return f"at most {self.leaves:,} leaves{beside}, and {worst}"
 
 
 def plan(study: Study, world: World) -> Plan:
     """The banks and runs of a study, each protocol in exactly one of them."""
     pools, owns = tuple(_pools(study)), tuple(_owns(study))
     every: list[Pool | Own] = [*pools, *owns]
-    leaves = sum(len(world.of(each.task, each.model).questions) * each.n for each in every)
+    fixed = [each for each in every if isinstance(each, Pool) or each.protocol.regime == "leaves"]
+    leaves = sum(len(world.of(each.task, each.model).questions) * each.n for each in fixed)
     worst = sum(_worst(study, each, prompt) for each in every for prompt in _prompts(each, world))
-    return Plan(pools, owns, leaves, worst, tuple(_sentences(pools, owns)))
+    return Plan(pools, owns, leaves, worst, type(study.unit).__name__.lower(), tuple(_sentences(pools, owns)))
 
 
 def _prompts(each: Pool | Own, world: World) -> list[int]:
@@ -107,12 +118,23 @@ def _prompts(each: Pool | Own, world: World) -> list[int]:
 def _worst(study: Study, each: Pool | Own, prompt: int) -> float:
     """The most that a question can cost: every leaf at its cap, or the limit; a search without one has no bound.
 
-    The first leaf reads the prompt, the others find it read. What judges read is not in it.
+    The first leaf reads the prompt, the others find it read; evidence that says so is charged for each. What judges
+    read is not in it.
     """
     first, other = Work(generated=each.cap, prompt=prompt), Work(generated=each.cap, cached=prompt)
-    most = study.unit(first) + (each.n - 1) * study.unit(other) if each.n else math.inf
+    read = sum(study.unit(bound(prompt, each.cap)) for bound in _bounds(each))
+    most = study.unit(first) + (each.n - 1) * study.unit(other) + each.n * read if each.n else math.inf
     limit = each.limit if isinstance(each, Own) else None
     return most if limit is None else min(limit, most)
+
+
+def _bounds(each: Pool | Own) -> list[Callable[[int, int], Work]]:
+    """What the evidence of all its protocols may read of a leaf, each map once."""
+    if isinstance(each, Pool) and each.repeat:
+        return []
+    protocols = each.protocols if isinstance(each, Pool) else (each.protocol,)
+    maps = {words(evidence): evidence for protocol in protocols for _, evidence in protocol.evidence}
+    return [evidence.worst for evidence in maps.values() if hasattr(evidence, "worst")]
 
 
 def _pools(study: Study) -> Iterator[Pool]:
@@ -142,7 +164,7 @@ def _owns(study: Study) -> Iterator[Own]:
         decode, cap = study.decode_of(protocol, model), study.cap_of(protocol, model)
         n = study.size(protocol) if protocol.regime == "leaves" else 1 if protocol.regime == "trajectory" else 0
         for limit in protocol.limits or (None,):
-            mark = "" if limit is None else f", {limit:g}"
+            mark = "" if limit is None else f", {limit:.15g}"
             name = f"{model.name} on {task.name}, {protocol.name}{mark}"
             # Leaves under a stop are the same whatever its threshold: those that are there are used again.
             kind = "stopped" if protocol.regime == "leaves" and not protocol.fresh else "iid"

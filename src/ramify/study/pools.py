@@ -185,6 +185,8 @@ def _row(study: Study, filled: Filled, protocol: Protocol, k: int, utility: Arra
         capped=capped,
         tokens=tokens,
         bank=pool.name,
+        replicates=study.replicates,
+        level=study.level,
     )
 
 

@@ -51,6 +51,8 @@ class Row:
     capped: Array  # [Q] the share that ran into the cap
     tokens: Array  # [Q] mean completion tokens of a candidate
     bank: str  # what it was decided from: rows with equal names share it
+    replicates: int = 2000  # of its interval over questions
+    level: float = 0.95
 
     def __post_init__(self) -> None:
         require(self.regime in REGIMES, "Row.regime", self.regime, f"use one of {', '.join(REGIMES)}")
@@ -66,7 +68,7 @@ class Row:
         """The protocol with its budget: what tells the rows of one model and task apart."""
         if self.k is not None:
             return f"{self.name}, k = {self.k}"
-        return self.name if self.budget is None else f"{self.name}, {self.budget:g} {self.unit}"
+        return self.name if self.budget is None else f"{self.name}, {self.budget:.15g} {self.unit}"
 
     @property
     def total(self) -> Array:
@@ -83,9 +85,14 @@ class Row:
         """The mean total cost of the same questions."""
         return float(mean_in(np.where(np.isnan(self.utility), np.nan, self.total)[:, None])[0])
 
-    def estimate(self, replicates: int = 2000, level: float = 0.95, run: str = "bootstrap") -> Estimate:
-        """The mean utility with its interval over questions. Rows of one task are resampled alike: they are paired."""
-        (found,) = over_questions(self.utility[:, None], replicates, level, run, (0.0, 1.0))
+    def estimate(self, run: str = "bootstrap") -> Estimate:
+        """The mean utility with its interval over questions. Rows of one task are resampled alike: they are paired.
+
+        Fewer than two questions have no interval.
+        """
+        if (~np.isnan(self.utility)).sum() < 2:
+            return Estimate.descriptive(self.mean, "fewer than two questions")
+        (found,) = over_questions(self.utility[:, None], self.replicates, self.level, run, (0.0, 1.0))
         return found
 
     def replays(self, level: float = 0.95) -> tuple[float, float] | None:

@@ -88,9 +88,8 @@ def proposal_of(model: System, decode: Operator, run: str, top: int) -> Proposal
         made: Proposal = served(model, decode).proposal(run, top)
         return made
     stage = "raw" if top else "unknown"
-    return Proposal(
-        run=run, protocol=text(decode), model=text(model.model), interface=interface_of(model), top=top, stage=stage
-    )
+    interface = interface_of(dataclasses.replace(model, interface=""))  # a study's label for it may change
+    return Proposal(run=run, protocol=text(decode), model=text(model.model), interface=interface, top=top, stage=stage)
 
 
 def arm_of(model: System, decode: Operator, proposal: Proposal, questions: Sequence[Question]) -> Arm:

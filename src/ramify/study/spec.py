@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ramify.decide import Plurality, Rule
@@ -178,6 +178,15 @@ class Study:
                     if all(not names or name in names for names, name in here):
                         yield task, model, protocol
 
+    def comparable(self) -> dict[str, list[str]]:
+        """What comparisons can name, ``protocol`` or ``model: protocol``, with the budgets each has."""
+        found: dict[str, list[str]] = {}
+        for _, model, protocol in self.cells():
+            budgets = self.budgets_of(protocol) if protocol.shares else protocol.limits
+            for name in (f"{model.name}: {protocol.name}", protocol.name):
+                found.setdefault(name, []).extend(f"{budget:.15g}" for budget in budgets)
+        return found
+
     def small(self) -> Study:
         """The study at its reduced scale."""
         less = self.reduced or Reduced()
@@ -199,8 +208,7 @@ class Study:
             for each in self.protocols
             if _meant(each.models, less.models) and _meant(each.tasks, less.tasks)
         )
-        names = {each.name for each in protocols} | {f"{m.name}: {p.name}" for m in models for p in protocols}
-        return dataclasses.replace(
+        small = dataclasses.replace(
             self,
             title=f"{self.title} (reduced)",
             tasks=tasks,
@@ -209,13 +217,18 @@ class Study:
             n=n,
             budgets=less.budgets or tuple(k for k in self.budgets if n is None or k <= n) or (1,),
             metrics=tuple(each for each in self.metrics if n is None or getattr(each, "k", 1) <= n),
-            comparisons=tuple(
-                pair for pair in self.comparisons if all(name.partition(" @ ")[0] in names for name in pair)
-            ),
             replays=less.replays or self.replays,
             replicates=less.replicates or self.replicates,
             reduced=None,
         )
+        there = small.comparable()
+        pairs = [pair for pair in self.comparisons if all(_is_there(name, there) for name in pair)]
+        return dataclasses.replace(small, comparisons=tuple(pairs))
+
+
+def _is_there(name: str, there: Mapping[str, Collection[str]]) -> bool:
+    plain, _, at = name.partition(" @ ")
+    return plain in there and (not at or at in there[plain])
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -75,8 +75,13 @@ def read(folder: Path, columns: Sequence[str] = ()) -> Result:
     if form.get("format") != FORMAT or form.get("version") != VERSION:
         says = f"{form.get('format')!r}, version {form.get('version')}"
         raise StoreError(f"{folder / FILE} says {says}; this ramify reads {FORMAT!r}, version {VERSION}")
-    with np.load(folder / form["arrays"]) as loaded:
-        numbers = {name: loaded[name] for name in loaded.files}
+    try:
+        with np.load(folder / form["arrays"]) as loaded:
+            numbers = {name: loaded[name] for name in loaded.files}
+    except FileNotFoundError:  # another result took its place between the two
+        if json.loads((folder / FILE).read_text())["arrays"] != form["arrays"]:
+            return read(folder, columns)
+        raise StoreError(f"{folder / form['arrays']} is missing: run the study again, leaves are kept") from None
     banks = {name: _opened(folder, each, numbers, columns) for name, each in form["banks"].items()}
     graded = {
         name: Outcomes.of(banks[name], numbers[each["outcomes"]], **each["graded"])

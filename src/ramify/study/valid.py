@@ -34,10 +34,15 @@ def _names(study: Study) -> Iterator[Problem]:
     """Names given twice, and names that nothing has."""
     tasks, models = [each.name for each in study.tasks], [each.name for each in study.models]
     protocols = [each.name for each in study.protocols]
-    for section, names in (("task", tasks), ("model", models), ("protocol", protocols)):
+    judges = [each.name for each in study.judges]
+    for section, names in (("task", tasks), ("model", models), ("judge", judges), ("protocol", protocols)):
         for i, name in enumerate(names):
             if name in names[:i]:
                 yield (section, i, "name"), f"name = {name!r} is there twice: give each {section} its own"
+            marks = [mark for mark in (": ", " @ ") if mark in name]
+            if marks and section != "task":
+                how = "comparisons are written `model: protocol @ budget`"
+                yield (section, i, "name"), f"name = {name!r} has {marks[0]!r} in it, and {how}: use other words"
     lists: list[tuple[Path, Sequence[str], list[str]]] = []
     lists += [(("model", i, "tasks"), each.tasks, tasks) for i, each in enumerate(study.models)]
     lists += [(("protocol", i, "tasks"), each.tasks, tasks) for i, each in enumerate(study.protocols)]
@@ -113,14 +118,18 @@ def _evidence(protocol: Protocol, at: Path) -> Iterator[Problem]:
 
 
 def _comparisons(study: Study) -> Iterator[Problem]:
-    names = [f"{model.name}: {protocol.name}" for _, model, protocol in study.cells()]
-    names += [protocol.name for protocol in study.protocols]
-    known = list(dict.fromkeys(names))
+    known = study.comparable()
     for i, pair in enumerate(study.comparisons):
         for name in pair:
-            plain = name.partition(" @ ")[0]
+            plain, _, at = name.partition(" @ ")
             if plain not in known:
-                yield ("study", "comparisons", i), f"comparisons: there is no {plain!r} here{nearest(plain, known)}"
+                wrong = f"there is no {plain!r} here{nearest(plain, [*known])}"
+            elif at and at not in known[plain]:
+                has = ", ".join(dict.fromkeys(known[plain])) or "none"
+                wrong = f"{plain!r} has no budget {at!r}, of {has}"
+            else:
+                continue
+            yield ("study", "comparisons", i), f"comparisons: {wrong}"
 
 
 def _nothing(study: Study) -> Iterator[Problem]:

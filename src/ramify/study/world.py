@@ -18,7 +18,7 @@ from ramify.study.file import Source
 from ramify.study.joined import Joined, with_effort
 from ramify.study.source import answers, cannot_judge, proposal_of
 from ramify.study.spec import Study, System, Tasked
-from ramify.study.valid import Problem
+from ramify.study.valid import Problem, nearest
 from ramify.types import Question
 
 __all__ = ["Asked", "World", "meet", "preflight"]
@@ -82,6 +82,7 @@ def meet(source: Source, *, offline: bool = False) -> World:
                 path = ("model", j, "effort") if error.field == "effort" else ("task", i, error.field)
                 wrong.append((path, str(error)))
     world = World(asked)
+    wrong += _group_problems(study, world)
     for j, model in enumerate(study.models):
         wrong += [(("model", j, field), message) for field, message in _model_problems(study, model, world)]
     if not wrong:
@@ -181,6 +182,16 @@ def _model_problems(study: Study, model: System, world: World) -> Iterator[tuple
         if longest + cap > context:
             room = f"a prompt of {longest} tokens and cap = {cap} are more than the {context} that the model can read"
             yield "cap" if model.cap else "model", f"{model.name}: {room}; use a cap of at most {context - longest}"
+
+
+def _group_problems(study: Study, world: World) -> Iterator[Problem]:
+    """Groups that no question has, or that all are in: nothing could be said of them."""
+    for i, task in enumerate(study.tasks):
+        asked = next((each for (name, _), each in world.asked.items() if name == task.name and not each.absent), None)
+        known = [] if asked is None else list(dict.fromkeys(key for each in asked.questions for key in each.groups))
+        for group in task.groups if asked is not None else ():
+            if group not in known:
+                yield ("task", i, "groups"), f"groups = {group!r}: no question has it{nearest(group, known)}"
 
 
 def _protocol_problems(study: Study) -> Iterator[Problem]:
