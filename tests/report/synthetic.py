@@ -10,7 +10,7 @@ import numpy as np
 from ramify.bank import Bank, Layer, Outcomes, Proposal
 from ramify.metrics import Estimate, available, best_of_n, plurality
 from ramify.metrics.bankcurve import over_questions
-from ramify.study.result import Agreed, Comparison, Coverage, Measure, Result, Row
+from ramify.study.result import Agreed, Charge, Comparison, Coverage, Measure, Result, Row
 from ramify.types import Key, Leaf, Question
 
 WORDS = ("the", "sum", "of", "these", "so", "we", "add", "then", "carry", "and", "check", "it", "because", "hence")
@@ -133,9 +133,21 @@ def study(models: int = 3, tasks: int = 2, questions: int = 24, candidates: int 
         reproduced={next(iter(banks)): "exact replay checked: 20 of 20 leaves are the same"},
         interfaces=tuple(dict.fromkeys(Coverage(row.model, row.task, row.interface, questions) for row in rows)),
         measures=(Measure("PassAt(k=8)", first.task, first.model, first.bank, first.estimate(), questions=questions),),
+        charges=tuple(_charged(rows)),
         agreements=agreed,
         notes=("Repeats are not pooled.",),
     )
+
+
+def _charged(rows: list[Row]) -> Iterator[Charge]:
+    for row in rows:
+        if row.k == 8 and row.name != "ceiling":
+            what, stage = ("8 candidates a question", "generate") if row.name == "plurality" else (row.name, "signal")
+            yield Charge(row.task, row.model, what, {stage: float(row.cost[stage].sum())})
+        elif row.k is None:
+            yield Charge(
+                row.task, row.model, row.label, {stage: float(np.sum(part)) for stage, part in row.cost.items()}
+            )
 
 
 def _band(start: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -79,13 +79,15 @@ def test_the_ledger_charges_a_shared_bank_once(found: tuple[Result, Page]) -> No
     length = result.banks[name].length
     assert length is not None
     first = [row for row in rows if (row["task"], row["model"]) == (result.rows[0].task, result.rows[0].model)]
-    (bank,) = [row for row in first if row["what"] == "bank of 8 candidates for 3 rules"]
+    (bank,) = [row for row in first if row["what"] == "8 candidates a question"]
     assert bank["generate"] == pytest.approx(length.sum())
-    (rule,) = [row for row in first if row["what"] == "best of N, k = 8, on it"]
+    (rule,) = [row for row in first if row["what"] == "best of N"]
     assert rule["signal"] == 14 * 12 * 8
     assert "generate" not in rule
     (own,) = [row for row in first if row["what"] == "adaptive, 2000 tokens"]
     assert own["total"] == pytest.approx(own["generate"] + own["surplus"])
+    assert rows[-1]["what"] == "in all"
+    assert rows[-1]["total"] == pytest.approx(sum(row["total"] for row in rows[:-1]))
 
 
 def test_what_was_run_again_and_what_was_not(found: tuple[Result, Page]) -> None:

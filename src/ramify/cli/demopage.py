@@ -14,7 +14,7 @@ from ramify.cli.demonstration import Alone, Measured, Setting, mean
 from ramify.decide import BestOfN, Plurality
 from ramify.describe import text
 from ramify.report import Page, Picture, page_of
-from ramify.study import Comparison, Coverage, Result, Row
+from ramify.study import Charge, Comparison, Coverage, Result, Row
 
 __all__ = ["page", "result_of"]
 
@@ -61,6 +61,7 @@ def result_of(setting: Setting, found: Measured) -> Result:
         ),
         reproduced=dict.fromkeys(banks, "Exact replay was not checked."),
         interfaces=(Coverage(model, TASK, _interface(setting), many),),
+        charges=tuple(_charges(setting, found)),
         notes=(f"{many} questions are few: an interval of +-0.2 is usual here.",),
     )
 
@@ -114,6 +115,16 @@ def _row(
         tokens=_mean_length(bank),
         bank=called,
     )
+
+
+def _charges(setting: Setting, found: Measured) -> Iterator[Charge]:
+    """The bank once, what its verifier read, and the protocols that made candidates of their own."""
+    model, spent = _model(setting), {stage: float(each[:, -1].sum()) for stage, each in found.costs.items()}
+    yield Charge(TASK, model, f"{setting.leaves.n} candidates a question", {"generate": spent["generate"]})
+    if spent["signal"]:
+        yield Charge(TASK, model, "the verifier, of them", {"signal": spent["signal"]})
+    for name, each in found.alone.items():
+        yield Charge(TASK, model, name, {stage: float(np.sum(part)) for stage, part in each.cost.items()})
 
 
 def _compared(found: Measured, rows: list[Row]) -> Iterator[Comparison]:

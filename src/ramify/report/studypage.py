@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -203,28 +202,20 @@ def _trust(result: Result) -> Section:
         else "There are too few questions for intervals."
     )
     table = Table("reproduced", "Reproducibility", (Column("bank", "bank"), Column("status", "status")), status)
-    parts: list[Part] = [_ledger(result), table, Remark(words)]
+    parts: list[Part] = [*([_ledger(result)] if result.charges else []), table, Remark(words)]
     lead = "What everything cost, whether it was run again, and what the intervals on this page are about."
     return Section("trust", "Cost and trust", lead, tuple(parts))
 
 
 def _ledger(result: Result) -> Table:
-    """What was charged, by stage, over all questions: a shared bank once, and each rule what it added to it."""
-    stages = [stage for stage in STAGES if any(stage in row.cost for row in result.rows)]
-    own = [row for row in result.rows if row.kind == "end-to-end"]
-    rows = [_charged(row, row.label, stages) for row in own]
-    shared: dict[str, dict[str, Row]] = {}
-    for row in result.rows:
-        if row.kind != "end-to-end":
-            mine = shared.setdefault(row.bank, {})
-            mine[row.name] = max(row, mine.get(row.name, row), key=lambda each: each.k or 0)
-    for rules in shared.values():
-        largest = max(rules.values(), key=lambda each: each.k or 0)
-        what = f"bank of {largest.k} candidates for {text.count(len(rules), 'rule')}"
-        rows.append(_charged(largest, what, ["generate"]))
-        for row in rules.values():
-            added = [stage for stage in stages if stage != "generate" and np.nansum(row.cost.get(stage, 0.0)) > 0]
-            rows += [_charged(row, f"{row.label}, on it", added)] if added else []
+    """What was paid for, by stage, over all questions, and in all."""
+    stages = [stage for stage in STAGES if any(stage in each.cost for each in result.charges)]
+    rows = [
+        {"task": each.task, "model": each.model, "what": each.what, **each.cost, "total": each.total}
+        for each in result.charges
+    ]
+    sums = {stage: sum(each.cost.get(stage, 0.0) for each in result.charges) for stage in stages}
+    rows.append({"task": "", "model": "", "what": "in all", **sums, "total": sum(sums.values())})
     columns = (
         Column("task", "task"),
         Column("model", "model"),
@@ -233,10 +224,8 @@ def _ledger(result: Result) -> Table:
         Column("total", "in all", "number"),
     )
     unit = next((row.unit for row in result.rows), "")
-    note = f"In {unit}, over all questions. Surplus is what run-ahead drew and threw away. A dash is no charge."
-    return Table("ledger", "Cost ledger", columns, rows, note).without_constant("task", "model")
-
-
-def _charged(row: Row, what: str, stages: Sequence[str]) -> dict[str, Any]:
-    spent = {stage: float(np.nansum(row.cost[stage])) for stage in stages if stage in row.cost}
-    return {"task": row.task, "model": row.model, "what": what, **spent, "total": sum(spent.values())}
+    note = (
+        f"In {unit}, over all questions. Candidates that rules share are charged once, and each score of them once; "
+        "repeats are in it. Surplus is what run-ahead drew and threw away. A dash is no charge."
+    )
+    return Table("ledger", "Cost ledger", columns, rows, note)

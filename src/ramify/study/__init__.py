@@ -5,11 +5,12 @@ from ramify.study.file import load, loads
 from ramify.study.joined import Joined
 from ramify.study.meter import Progress
 from ramify.study.plan import Plan
-from ramify.study.result import Agreed, Comparison, Coverage, Measure, Result, Row
+from ramify.study.result import Agreed, Charge, Comparison, Coverage, Measure, Result, Row
 from ramify.study.spec import Protocol, Reduced, Study, System, Tasked
 
 __all__ = [
     "Agreed",
+    "Charge",
     "Checked",
     "Comparison",
     "Coverage",

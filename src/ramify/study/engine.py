@@ -19,10 +19,10 @@ from ramify.study.judges import Judging
 from ramify.study.kept import Decided
 from ramify.study.measure import agreements, comparisons, made_again, measures, reproduced
 from ramify.study.meter import Meter, Progress
-from ramify.study.own import Ran, run_own
+from ramify.study.own import Ran, parts_of, run_own
 from ramify.study.plan import Plan, plan
-from ramify.study.pools import Filled, fill, rows_of
-from ramify.study.result import Coverage, Result, Row
+from ramify.study.pools import Filled, charges_of, fill, rows_of
+from ramify.study.result import Charge, Coverage, Result, Row
 from ramify.study.source import identity_of, interface_of
 from ramify.study.spec import Reduced, Study
 from ramify.study.valid import nearest, problems
@@ -96,17 +96,17 @@ def run_study(
     folder = Path(folder)
     checked = check_study(study, reduced=reduced, models=models)
     given, world, planned = checked.source.study, checked.world, checked.plan
-    todo = {each.model.name for each in planned.missing(folder, world)}
-    asked = {each.judge for each in given.protocols if each.judge} if todo else set()
-    preflight(checked.source, todo | asked)
-    _claim(folder, checked.source)
-    decided = Decided(folder / "decided")
-    meter, judging = Meter(planned.leaves, given.unit, given.limit, progress), Judging(given, folder, words)
+    decided, judging = Decided(folder / "decided"), Judging(given, folder, words)
+    meter = Meter(planned.leaves, given.unit, given.limit, progress)
     try:
-        filled, rows = list[Filled](), list[Row]()
+        todo = _todo(folder, checked, decided, judging)
+        preflight(checked.source, todo | ({each.judge for each in given.protocols if each.judge} if todo else set()))
+        _claim(folder, checked.source)
+        filled, rows, charges = list[Filled](), list[Row](), list[Charge]()
         for pool in planned.pools:
             each = fill(folder, pool, world.of(pool.task, pool.model), decided, meter, judging)
             rows += () if pool.repeat else rows_of(given, each, decided)
+            charges += charges_of(given.unit, each)
             filled.append(dataclasses.replace(each, status=made_again(given, each)).light())
         ran = [
             run_own(folder, given, own, world.of(own.task, own.model), decided, meter, judging) for own in planned.owns
@@ -115,7 +115,8 @@ def run_study(
         judging.close()
     meter.begin("measuring")
     rows = _ordered(given, [*rows, *(each.row for each in ran)])
-    result, stores = _result(given, world, planned, filled, ran, rows)
+    charges += [_charge(each.row) for each in ran]
+    result, stores = _result(given, world, planned, filled, ran, rows, charges)
     stored.write(folder, result, stores)
     return dataclasses.replace(Result.read(folder), reused=tuple(_reused(filled, ran, decided)))
 
@@ -138,12 +139,23 @@ def _source(study: Study | Source | str | Path) -> Source:
     return Source(study) if isinstance(study, Study) else load(study)
 
 
+def _todo(folder: Path, checked: Checked, decided: Decided, judging: Judging) -> set[str]:
+    """The models that will be asked for something: a server whose part is done may be gone."""
+    study, world = checked.source.study, checked.world
+    names = {pool.model.name for pool in checked.plan.lacking(folder, world)}
+    for own in checked.plan.owns:
+        asked = world.of(own.task, own.model)
+        if not (folder / MARK).exists() or not decided.has(parts_of(study, own, asked, judging)):
+            names.add(own.model.name)
+    return names
+
+
 def _claim(folder: Path, source: Source) -> None:
     """A folder of this study, or an empty one that becomes it: nothing else is written into.
 
     A study may be given another title, and its file may be moved; with both another it is another study.
     """
-    mark, file = folder / MARK, str(Path(source.file).resolve()) if source.file else ""
+    mark, file = folder / MARK, str(Path(source.file).resolve()) if Path(source.file).is_file() else ""
     mine = {"title": source.study.title, "file": file}
     said = mark.read_text() if mark.exists() else None
     if said is None and folder.exists() and any(folder.iterdir()):
@@ -172,7 +184,13 @@ def _ordered(study: Study, rows: Sequence[Row]) -> list[Row]:
 
 
 def _result(
-    study: Study, world: World, planned: Plan, filled: Sequence[Filled], ran: Sequence[Ran], rows: Sequence[Row]
+    study: Study,
+    world: World,
+    planned: Plan,
+    filled: Sequence[Filled],
+    ran: Sequence[Ran],
+    rows: Sequence[Row],
+    charges: Sequence[Charge],
 ) -> tuple[Result, dict[str, str]]:
     banks: dict[str, Bank] = {each.pool.name: _with_layers(each) for each in filled}
     outcomes: dict[str, Outcomes] = {each.pool.name: each.outcomes for each in filled}
@@ -192,10 +210,16 @@ def _result(
         reproduced=_status(study, filled, planned),
         interfaces=tuple(_coverage(study, world)),
         measures=tuple(measures(study, filled)),
+        charges=tuple(charges),
         agreements=tuple(agreements(study, filled)) if study.rank else (),
         notes=(*study.notes, *_empty(ran)),
     )
     return result, stores
+
+
+def _charge(row: Row) -> Charge:
+    """A protocol that made its own candidates: all that it was charged."""
+    return Charge(row.task, row.model, row.label, {stage: float(part.sum()) for stage, part in row.cost.items()})
 
 
 def _empty(ran: Sequence[Ran]) -> Iterator[str]:

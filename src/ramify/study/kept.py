@@ -27,10 +27,13 @@ class Decided:
     hits: int = 0
     misses: int = 0
 
+    def has(self, parts: Sequence[object]) -> bool:
+        """Whether these parts were seen before."""
+        return _load(*self._place(parts)) is not None
+
     def get(self, parts: Sequence[object], make: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
         """What ``make`` gives, or gave when these parts were last seen."""
-        words = "\n".join([ramify.__version__, *map(str, parts)])
-        file = self.folder / f"{blake2b(words.encode(), digest_size=12).hexdigest()}.npz"
+        file, words = self._place(parts)
         found = _load(file, words)
         if found is not None:
             self.hits += 1
@@ -45,11 +48,15 @@ class Decided:
         disk.publish(written, file)
         return found
 
+    def _place(self, parts: Sequence[object]) -> tuple[Path, str]:
+        words = "\n".join([ramify.__version__, *map(str, parts)])
+        return self.folder / f"{blake2b(words.encode(), digest_size=12).hexdigest()}.npz", words
+
 
 def _load(file: Path, words: str) -> dict[str, Array] | None:
     """The arrays of a file, if it is whole and about this; one that is damaged is made again."""
     try:
-        with np.load(file) as loaded:
+        with np.load(io.BytesIO(file.read_bytes())) as loaded:  # a damaged file would be left open
             found = {name: loaded[name] for name in loaded.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
         return None

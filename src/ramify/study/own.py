@@ -31,7 +31,7 @@ from ramify.study.words import words
 from ramify.study.world import Asked
 from ramify.types import Key
 
-__all__ = ["Ran", "run_own"]
+__all__ = ["Ran", "parts_of", "run_own"]
 
 SPELLED = ("wait", "end", "close", "cut", "critique", "refine")  # what directors append: may be written as text
 
@@ -52,20 +52,10 @@ def run_own(
     """Run a protocol, or take what it gave when everything it depends on was the same."""
     meter.begin(own.name)
     before = decided.hits
-    parts: list[object] = [
-        "own",
-        own.folder,
-        digest_of(asked.questions),
-        words(asked.task),
-        _protocol(own),
-        words(study.unit),
-    ]
-    parts += [own.n, own.limit, study.run, asked.gold]
     loop = {"leaves": _leaves, "trajectory": _trajectory, "search": _search}[own.protocol.regime]
-    parts += [each.label for each in judging.bound(own.protocol)]
-    store = own.folder if own.protocol.regime == "leaves" else _bank_folder(study, own)
-    parts += [store]
-    found = decided.get(parts, lambda: loop(folder, study, own, asked, meter, judging))
+    made_of = parts_of(study, own, asked, judging)
+    found = decided.get(made_of, lambda: loop(folder, study, own, asked, meter, judging))
+    store = _store(study, own)
     bank = opened(folder / store, ("token", "logprob"), light=True)
     bank = _cut(bank.only([question.id for question in asked.questions]), found)
     invalid, capped, tokens = shares_of(bank)
@@ -91,6 +81,18 @@ def run_own(
         level=study.level,
     )
     return Ran(row, bank, store, decided.hits > before)
+
+
+def parts_of(study: Study, own: Own, asked: Asked, judging: Judging) -> list[object]:
+    """Everything that decides what a protocol gives."""
+    what = [own.folder, digest_of(asked.questions), words(asked.task), _protocol(own), words(study.unit)]
+    labels = [each.label for each in judging.bound(own.protocol)]
+    return ["own", *what, own.n, own.limit, study.run, asked.gold, *labels, _store(study, own)]
+
+
+def _store(study: Study, own: Own) -> str:
+    """Where the candidates that came out lie, under the folder."""
+    return own.folder if own.protocol.regime == "leaves" else _bank_folder(study, own)
 
 
 def _protocol(own: Own) -> str:

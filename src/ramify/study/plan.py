@@ -72,8 +72,8 @@ class Plan:
     unit: str
     shared: tuple[str, ...]  # sentences: what is shared and why, and what is not
 
-    def missing(self, folder: Path, world: World) -> Iterator[Pool | Own]:
-        """What there is still to make: a bank that lacks leaves, and every run whose protocol decides what it makes."""
+    def lacking(self, folder: Path, world: World) -> Iterator[Pool]:
+        """Banks that lack leaves."""
         for pool in self.pools:
             wanted = {(q.id, i) for q in world.of(pool.task, pool.model).questions for i in range(pool.n)}
             if not (folder / pool.folder / "bank.json").exists():
@@ -82,7 +82,6 @@ class Plan:
             with Store.open(folder / pool.folder).snapshot() as snapshot:
                 if not wanted <= {(key.question, key.sample) for key, _ in snapshot.digests()}:
                     yield pool
-        yield from self.owns
 
     def __str__(self) -> str:
         banks = f"{len(self.pools)} bank{'s' * (len(self.pools) != 1)}"

@@ -23,7 +23,7 @@ from ramify.study.judges import Judging
 from ramify.study.kept import Decided
 from ramify.study.meter import Meter
 from ramify.study.plan import Pool
-from ramify.study.result import Row
+from ramify.study.result import Charge, Row
 from ramify.study.source import arm_of, interface_of
 from ramify.study.spec import OUTCOMES, Protocol, Study
 from ramify.study.stored import HELD, opened
@@ -31,7 +31,7 @@ from ramify.study.words import words
 from ramify.study.world import Asked
 from ramify.types import Key, Question, Request
 
-__all__ = ["Filled", "digest_of", "fill", "priced", "rows_of", "shares_of", "unit_name"]
+__all__ = ["Filled", "charges_of", "digest_of", "fill", "priced", "rows_of", "shares_of", "unit_name"]
 
 SPREAD = 1_000_000  # numbers of a row's replays that are kept; beyond it only their mean is
 TOKENS = tuple(name for name in COLUMNS if not name.startswith("top_"))
@@ -88,8 +88,10 @@ def _draw(path: Path, pool: Pool, asked: Asked, meter: Meter, decided: Decided) 
     with Store.create(path).writer(pool.proposal, details) as writer:
         writer.ask(asked.questions)
         missing = writer.missing(keys)
-        for _ in range(len(keys) - len(missing)):
-            meter.leaf(0, there=True)
+        with writer.store.snapshot() as snapshot:
+            lengths = snapshot.lengths()[: len(keys) - len(missing)]  # where there are more, others may be counted
+        for length in lengths.tolist():
+            meter.leaf(length, there=True)
         if missing:
             arm = arm_of(pool.model, pool.decode, pool.proposal, asked.questions)
             prompt = {question.id: arm.encode(question) for question in asked.questions}
@@ -98,11 +100,11 @@ def _draw(path: Path, pool: Pool, asked: Asked, meter: Meter, decided: Decided) 
                 meter.leaf(len(leaf.tokens))
             drawn.check()
 
-    def lengths() -> dict[str, Array]:
+    def encoded() -> dict[str, Array]:
         arm = arm_of(pool.model, pool.decode, pool.proposal, asked.questions)
         return {"tokens": np.array([len(arm.encode(question)) for question in asked.questions])}
 
-    prompts = decided.get(("prompts", pool.folder, digest_of(asked.questions)), lengths)["tokens"]
+    prompts = decided.get(("prompts", pool.folder, digest_of(asked.questions)), encoded)["tokens"]
     return len(missing), len(keys) - len(missing), prompts
 
 
@@ -195,6 +197,21 @@ def _generate(unit: Cost, bank: Bank, prompts: Array, k: int) -> Array:
     first = _mean(priced(unit, bank.length, prompts[:, None], read=False), bank.drawn)
     others = _mean(priced(unit, bank.length, prompts[:, None], read=True), bank.drawn)
     return first + (k - 1) * others
+
+
+def charges_of(unit: Cost, filled: Filled) -> Iterator[Charge]:
+    """What making a pool's bank cost, repeats too, and what each map of evidence read of it."""
+    pool, bank = filled.pool, filled.bank
+    first = np.cumsum(bank.drawn, axis=1) == 1  # it reads the prompt, the others find it read
+    prices = [priced(unit, bank.length, filled.prompts[:, None], read=read) for read in (False, True)]
+    generate = float(np.where(bank.drawn, np.where(first, *prices), 0.0).sum())
+    many = f"{bank.shape[1]} candidates a question"
+    which = f", repeat {pool.repeat}" if pool.repeat else ""
+    yield Charge(pool.task.name, pool.model.name, f"{many} of {text(pool.decode)}{which}", {"generate": generate})
+    for name, layer in filled.layers.items():
+        read = float(np.where(bank.drawn, _read(unit, layer.cost), 0.0).sum())
+        if read:
+            yield Charge(pool.task.name, pool.model.name, f"{name} of them", {"signal": read})
 
 
 def priced(unit: Cost, tokens: Array, prompt: Array, *, read: bool) -> Array:

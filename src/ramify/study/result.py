@@ -18,7 +18,7 @@ from ramify.metrics.bankcurve import mean_in, over_questions
 from ramify.metrics.estimate import Estimate
 from ramify.types import Question
 
-__all__ = ["KINDS", "REGIMES", "STAGES", "Agreed", "Comparison", "Coverage", "Measure", "Result", "Row"]
+__all__ = ["KINDS", "REGIMES", "STAGES", "Agreed", "Charge", "Comparison", "Coverage", "Measure", "Result", "Row"]
 
 REGIMES = ("trajectory", "leaves", "search")
 KINDS = ("end-to-end", "shared-bank", "diagnostic")
@@ -134,6 +134,23 @@ class Measure:
     questions: int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class Charge:
+    """What was paid for, over all questions: candidates once, however many rows use them, and each score of them once.
+
+    Rows say what a protocol would cost by itself; charges add up to what the study cost.
+    """
+
+    task: str
+    model: str
+    what: str
+    cost: Mapping[str, float]  # stage -> the sum over questions
+
+    @property
+    def total(self) -> float:
+        return sum(self.cost.values())
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Agreed:
     """How well subsets of k candidates rank the models as all N do, over paired replays (no confidence interval)."""
@@ -172,6 +189,7 @@ class Result:
     reproduced: Mapping[str, str] = dataclasses.field(default_factory=dict)  # bank -> a status sentence
     interfaces: tuple[Coverage, ...] = ()
     measures: tuple[Measure, ...] = ()
+    charges: tuple[Charge, ...] = ()
     agreements: tuple[Agreed, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader must know: repeats that are not pooled, questions left out
     reused: tuple[str, ...] = ()  # sentences about this very run, which are not stored: what was there already

@@ -23,7 +23,7 @@ from ramify.bank import Bank, Layer, Outcomes
 from ramify.errors import StoreError
 from ramify.metrics.estimate import Estimate
 from ramify.store import Store, disk
-from ramify.study.result import Agreed, Comparison, Coverage, Measure, Result, Row
+from ramify.study.result import Agreed, Charge, Comparison, Coverage, Measure, Result, Row
 from ramify.types import Question
 
 __all__ = ["FILE", "FORMAT", "HELD", "opened", "read", "write"]
@@ -54,6 +54,7 @@ def write(folder: Path, result: Result, stores: Mapping[str, str]) -> None:
         "reproduced": dict(result.reproduced),
         "interfaces": [dataclasses.asdict(each) for each in result.interfaces],
         "measures": [_plain(each) for each in result.measures],
+        "charges": [dataclasses.asdict(each) for each in result.charges],
         "agreements": [_agreed(each, f"agreed{i}", numbers) for i, each in enumerate(result.agreements)],
         "notes": list(result.notes),
     }
@@ -100,6 +101,7 @@ def read(folder: Path, columns: Sequence[str] = ()) -> Result:
         reproduced=form["reproduced"],
         interfaces=tuple(Coverage(**each) for each in form["interfaces"]),
         measures=tuple(Measure(**_with_estimate(each, "estimate")) for each in form["measures"]),
+        charges=tuple(Charge(**each) for each in form.get("charges", ())),  # results of before have none
         agreements=tuple(_agreed_of(each, numbers) for each in form["agreements"]),
         notes=tuple(form["notes"]),
     )
