@@ -52,7 +52,7 @@ def executions(
     *,
     first: int = 0,
 ) -> list[list[Execution]]:
-    """[Q][times] independent executions of the search of each question, with the ledger's limit each.
+    """``[Q][times]`` independent executions of the search of each question, with the ledger's limit each.
 
     All of them go on together, as questions of one search. Execution r of a question draws from the streams of the
     question named "id@r": it is the same whatever is run beside it, and ``first`` goes on where others ended.
