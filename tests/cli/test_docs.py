@@ -95,6 +95,12 @@ def test_there_are_pages_with_console_examples() -> None:
     assert {"README.md", "banks.md", "cli.md"} <= {page.name for page in PAGES}
 
 
+def test_the_links_of_readme_lead_somewhere() -> None:
+    """The site's own are checked by mkdocs; README is no page of it."""
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text())
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
 # ------------------------------------------------------------------------------------------- Python without a prompt
 
 PLAIN = [page for page in sorted(DOCS.rglob("*.md")) if any(">>>" not in body for body in fences(page, "python"))]
