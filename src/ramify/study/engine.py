@@ -26,7 +26,7 @@ from ramify.study.result import Charge, Coverage, Result, Row
 from ramify.study.source import identity_of, interface_of
 from ramify.study.spec import Reduced, Study
 from ramify.study.valid import nearest, problems
-from ramify.study.words import words
+from ramify.study.words import said, words
 from ramify.study.world import World, meet, preflight
 
 __all__ = ["Checked", "check_study", "run_study"]
@@ -272,15 +272,9 @@ def _card(study: Study, planned: Plan) -> Mapping[str, str]:
         decode = words(study.decode_of(None, model))
         card[f"model {model.name}"] = f"{identity_of(model.model)}, {interface_of(model)}, {decode}"
     for protocol in study.protocols:
-        card[f"protocol {protocol.name}"] = f"{protocol.regime}: {_said(protocol)}"
+        decode = "" if protocol.decode is None else f", decode={words(protocol.decode)}"
+        card[f"protocol {protocol.name}"] = f"{protocol.regime}: {said(protocol)}{decode}"
     return card | {"plan": str(planned)}
-
-
-def _said(protocol: object) -> str:
-    fields = ("rule", "decode", "stop", "within", "director", "controller", "evaluator", "check")
-    found = [f"{name}={words(getattr(protocol, name))}" for name in fields if getattr(protocol, name) is not None]
-    evidence = [f"{name}={words(each)}" for name, each in getattr(protocol, "evidence", ())]
-    return ", ".join([*found, *evidence])
 
 
 def _reused(filled: Sequence[Filled], ran: Sequence[Ran], decided: Decided) -> Iterator[str]:

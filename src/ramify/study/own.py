@@ -27,7 +27,7 @@ from ramify.study.result import STAGES, Row
 from ramify.study.source import arm_of, held_of, interface_of
 from ramify.study.spec import Study
 from ramify.study.stored import opened
-from ramify.study.words import words
+from ramify.study.words import said, words
 from ramify.study.world import Asked
 from ramify.types import Key
 
@@ -97,11 +97,7 @@ def _store(study: Study, own: Own) -> str:
 
 def _protocol(own: Own) -> str:
     """The protocol as text: what it names, and the decoder."""
-    each = own.protocol
-    fields = ("rule", "stop", "within", "director", "controller", "evaluator", "check")
-    said = [f"{name}={words(getattr(each, name))}" for name in fields if getattr(each, name) is not None]
-    said += [f"{name}={words(value)}" for name, value in each.evidence]
-    return f"{', '.join(said)}, n={own.n}, cap={own.cap} over {words(own.decode)}"
+    return f"{said(own.protocol)}, n={own.n}, cap={own.cap} over {words(own.decode)}"
 
 
 def _cut(bank: Bank, found: Mapping[str, Array]) -> Bank:
@@ -217,8 +213,8 @@ def _bank_folder(study: Study, own: Own) -> str:
 
     And on the unit: a limit of so many tokens is not one of so many FLOPs.
     """
-    said = f"{_protocol(own)} in {words(study.unit)}"
-    return f"{own.folder}-{blake2b(said.encode(), digest_size=3).hexdigest()}"
+    what = f"{_protocol(own)} in {words(study.unit)}"
+    return f"{own.folder}-{blake2b(what.encode(), digest_size=3).hexdigest()}"
 
 
 def _part(own: Own, kind: str) -> Any:

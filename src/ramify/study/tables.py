@@ -1,7 +1,7 @@
 """The paper's tables from a result: one column a suite, the roster, the reducers of one model, banks with their caps,
 fields. Markdown, in percent.
 
-    python -m ramify.study.tables runs/broad runs/repeated ... > docs/studies.md
+    python -m ramify.study.tables runs/broad runs/repeated ...
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
+from ramify.metrics import PassAt, PassHat, Tally, observed
 from ramify.study.result import Measure, Result, Row
 
 __all__ = ["agreed", "banks", "fields", "page", "reducers", "roster", "suites"]
@@ -37,11 +36,10 @@ def roster(result: Result, task: str) -> str:
 def reducers(result: Result, task: str, model: str, budgets: Sequence[int]) -> str:
     """Discovery, stability and every reducer of one model at some budgets."""
     rows = [row for row in result.rows if row.task == task and row.model == model and row.k in budgets]
-    bank = result.banks[rows[0].bank]
-    grades = result.outcomes[rows[0].bank].on(bank)
+    tally = Tally.of_bank(result.banks[rows[0].bank], result.outcomes[rows[0].bank])
     lines = [
-        ["Pass@k", *(_percent(_profile(grades, k, every=False)) for k in budgets)],
-        ["pass^k", *(_percent(_profile(grades, k, every=True)) for k in budgets)],
+        [name, *(_percent(observed(tally, functional(k)).value) for k in budgets)]
+        for name, functional in (("Pass@k", PassAt), ("pass^k", PassHat))
     ]
     for name in dict.fromkeys(row.name for row in rows):
         at = {row.k: row for row in rows if row.name == name}
@@ -137,15 +135,6 @@ def _measure(result: Result, metric: str, task: str, model: str) -> Measure:
         for each in result.measures
         if (each.metric, each.task, each.model, each.group) == (metric, task, model, "") and "repeat" not in each.bank
     )
-
-
-def _profile(grades: np.ndarray, k: int, every: bool) -> float:
-    """The mean over questions of P(at least one | all of k without replacement are correct), exactly."""
-    n, right = grades.shape[1], grades.sum(axis=1)
-    kind = right if every else n - right
-    share = np.prod([(kind - i) / (n - i) for i in range(k)], axis=0)
-    share = np.where(kind < k, 0.0, share)
-    return float(np.mean(share if every else 1 - share))
 
 
 def _cell(row: Row) -> str:

@@ -13,9 +13,11 @@ from typing import Any
 
 from ramify.describe import text
 from ramify.errors import InvalidValue
+from ramify.study.spec import Protocol
 
-__all__ = ["words"]
+__all__ = ["said", "words"]
 
+NAMED = ("rule", "stop", "within", "director", "controller", "evaluator", "check")  # what a protocol may name
 _OWN: dict[int, tuple[Any, str]] = {}  # values without a text form; held, so that no other gets their place in memory
 
 
@@ -30,6 +32,12 @@ def words(value: Any) -> str:
     except InvalidValue:
         return _OWN.setdefault(id(value), (value, f"{value!r} #{token_hex(4)}"))[1]
     return " ".join([said, *(f"#{_digest(file)}" for file in sorted(set(_files(value))))])
+
+
+def said(protocol: Protocol) -> str:
+    """What a protocol names, and its evidence."""
+    named = [(name, getattr(protocol, name)) for name in NAMED]
+    return ", ".join(f"{name}={words(value)}" for name, value in (*named, *protocol.evidence) if value is not None)
 
 
 def _files(value: Any) -> Iterator[str]:
