@@ -157,18 +157,18 @@ def _claim(folder: Path, source: Source) -> None:
     """
     mark, file = folder / MARK, str(Path(source.file).resolve()) if Path(source.file).is_file() else ""
     mine = {"title": source.study.title, "file": file}
-    said = mark.read_text() if mark.exists() else None
-    if said is None and folder.exists() and any(folder.iterdir()):
+    written = mark.read_text() if mark.exists() else None
+    if written is None and folder.exists() and any(folder.iterdir()):
         raise StudyError(f"{folder} is not empty and holds no study: name another folder, or an empty one")
-    there = dict(line.split(" = ", 1) for line in (said or "").splitlines() if " = " in line)
+    there = dict(line.split(" = ", 1) for line in (written or "").splitlines() if " = " in line)
     if there and all(there.get(name) != value or not value for name, value in mine.items()):
         other = f"{there.get('title')!r} ({there.get('file') or 'made in Python'})"
         raise StudyError(f"{folder} holds another study, {other}: name another folder, such as --out {folder}-2")
     folder.mkdir(parents=True, exist_ok=True)
     what = "A ramify study. result.json is what it found, banks/ its leaves, decided/ what need not be decided again."
-    written = disk.temporary(mark)
-    written.write_text("\n".join([what, *(f"{name} = {value}" for name, value in mine.items())]) + "\n")
-    disk.publish(written, mark)
+    fresh = disk.temporary(mark)
+    fresh.write_text("\n".join([what, *(f"{name} = {value}" for name, value in mine.items())]) + "\n")
+    disk.publish(fresh, mark)
 
 
 def _ordered(study: Study, rows: Sequence[Row]) -> list[Row]:
@@ -235,11 +235,11 @@ def _with_layers(filled: Filled) -> Bank:
     """The bank with its evidence under the names that protocols use; one name for two things gives way to the text."""
     bank, protocols = filled.bank, () if filled.pool.repeat else filled.pool.protocols
     given = [(each.name, each.label) for protocol in protocols for each in filled.judging.bound(protocol)]
-    for name, said in dict.fromkeys(given):
-        clash = any(other == name and text != said for other, text in given)
-        label = said if clash else name
-        if label not in bank.layers:
-            bank = bank.attach(label, filled.layers[said])
+    for name, label in dict.fromkeys(given):
+        clash = any(other == name and text != label for other, text in given)
+        called = label if clash else name
+        if called not in bank.layers:
+            bank = bank.attach(called, filled.layers[label])
     return bank
 
 
