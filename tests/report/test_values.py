@@ -153,3 +153,11 @@ def test_long_texts_lose_their_middle_and_say_how_much() -> None:
 def test_probabilities_have_seven_tints() -> None:
     assert levels_of(np.log([0.005, 0.02, 0.1, 0.3, 0.6, 0.9, 0.99])) == "0123456"
     assert levels_of(np.log([0.9, 0.9, 0.9]), np.array([0, 1, 2])) == "5ff"
+
+
+def test_a_large_bank_shows_the_first_candidates_and_says_how_many_more() -> None:
+    bank, outcomes = looks_real(10, 8)
+    found = entries(Case("large", bank, outcomes), rows=30)
+    assert [len(question["candidates"]) for question in found["questions"]] == [3] * 10
+    assert [question["more"] for question in found["questions"]] == [5] * 10
+    assert all(question["more"] == 0 for question in entries(Case("small", bank, outcomes))["questions"])

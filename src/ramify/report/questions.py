@@ -23,13 +23,15 @@ Spell = Callable[[Sequence[int]], list[str]]
 """Token ids -> the text of each. Their texts joined are the text of the candidate."""
 
 ROOM = 1_500_000  # characters of model text on a page; beyond it the longest texts lose their middle
+ROWS = 20_000  # candidates on a page; beyond it the first of each question are shown, and the page says so
 EDGES = (0.01, 0.05, 0.2, 0.5, 0.8, 0.95)  # of the probability of a token: seven tints
 STRIP = 240  # cells of the strip that is shown where tokens cannot be spelled
 
 
 def explorer_section(cases: Sequence[Case], spell: Mapping[str, Spell] | None = None, room: int = ROOM) -> Section:
     """All questions of all banks. ``room`` is how much model text the page may hold."""
-    found = {case.name: entries(case, (spell or {}).get(case.name), room // len(cases)) for case in cases}
+    share = (room // len(cases), ROWS // len(cases))
+    found = {case.name: entries(case, (spell or {}).get(case.name), *share) for case in cases}
     parts: tuple[Part, ...] = (Explorer("questions", found),)
     lead = (
         "Sort by a heading, filter, and open a question to see its candidates; open a candidate to read it. "
@@ -38,17 +40,18 @@ def explorer_section(cases: Sequence[Case], spell: Mapping[str, Spell] | None = 
     return Section("questions", "Questions and candidates", lead, parts)
 
 
-def entries(case: Case, spell: Spell | None = None, room: int = ROOM) -> dict[str, Any]:
-    """What the page's script shows of one bank."""
+def entries(case: Case, spell: Spell | None = None, room: int = ROOM, rows: int = ROWS) -> dict[str, Any]:
+    """What the page's script shows of one bank: so many characters and candidates, at most."""
     bank = case.bank
-    most = _most(bank, room)
+    first = max(1, rows // max(1, bank.shape[0]))  # candidates of a question
+    most = _most(bank.first(first), room)
     spell = spell or pocket_spelling(bank)
     rule = case.best_rule
     return {
         "columns": _columns(case, rule),
         "signals": list(case.layers),
         "coloured": bank.tokens is not None and "logprob" in bank.tokens.columns,
-        "questions": [_question(case, q, rule, most, spell) for q in range(bank.shape[0])],
+        "questions": [_question(case, q, rule, most, spell, first) for q in range(bank.shape[0])],
     }
 
 
@@ -69,7 +72,7 @@ def _columns(case: Case, rule: str) -> list[dict[str, Any]]:
     ]
 
 
-def _question(case: Case, q: int, rule: str, most: int, spell: Spell | None) -> dict[str, Any]:
+def _question(case: Case, q: int, rule: str, most: int, spell: Spell | None, first: int) -> dict[str, Any]:
     bank, drawn = case.bank, np.flatnonzero(case.bank.drawn[q])
     question, solved = bank.questions[q], case.solved[q]
     taken, ceiling = case.rules[rule].values[q, -1], case.ceiling.values[q, -1]
@@ -87,7 +90,8 @@ def _question(case: Case, q: int, rule: str, most: int, spell: Spell | None) -> 
         "groups": [f"{shown(name)}: {shown(value)}" for name, value in question.groups.items()],
         "status": status,
         "cells": [plain(cell) for cell in cells],
-        "candidates": [_candidate(case, q, int(n), most, spell) for n in drawn],
+        "candidates": [_candidate(case, q, int(n), most, spell) for n in drawn[:first]],
+        "more": max(0, len(drawn) - first),
     }
 
 

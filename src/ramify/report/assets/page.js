@@ -194,7 +194,8 @@
 
   const detail = (bank, question, span) => make("tr", { class: "detail" }, make("td", { colspan: span },
     question.prompt ? make("p", { class: "whole" }, question.prompt) : null, bank.coloured ? legend() : null,
-    make("div", { class: "cands" }, ...question.candidates.map((one) => candidate(bank, one)))));
+    make("div", { class: "cands" }, ...question.candidates.map((one) => candidate(bank, one))),
+    question.more ? make("p", { class: "fact" }, `${question.more} more candidates are in the bank, and not on this page.`) : null));
 
   const explore = (place, banks) => {
     const state = { bank: Object.keys(banks)[0], text: "", status: "", group: "", sort: null, down: false, most: 25 };
