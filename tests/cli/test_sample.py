@@ -53,6 +53,25 @@ def test_the_same_command_adds_nothing(run: Run) -> None:
     assert "another directory" in other.err
 
 
+def test_a_run_goes_on_to_more_candidates_and_more_questions(run: Run) -> None:
+    run("sample", "runs/a", *SMALL)
+    more = ["--task", "Countdown(3)", "--model", "tiny", "--questions", "6", "-n", "7", "--cap", "60"]
+    grown = run("sample", "runs/a", *more, "--json")
+    assert grown.code == 0, grown.err
+    assert (grown.found["candidates"], grown.found["were_there"]) == (42, 16)
+    whole = run("sample", "runs/b", *more, "--json").found
+    same = ("accuracy", "spent", "ended", "candidates", "protocol")
+    assert {name: grown.found[name] for name in same} == {name: whole[name] for name in same}
+    assert Path("runs/a/decisions.jsonl").read_bytes() == Path("runs/b/decisions.jsonl").read_bytes()
+    assert json.loads(Path("runs/a/ledger.json").read_text())["total"] == whole["spent"]["generate"]
+    profiles = [run("profile", name, "--no-page", "--json").found for name in ("runs/a", "runs/b")]
+    assert profiles[0]["profile"] == profiles[1]["profile"], "what was added is graded too"
+    assert run("replay", "runs/a", "--generate").code == 0
+    fewer = run("sample", "runs/a", *SMALL)
+    assert fewer.code == 2
+    assert "n was 7, and is now 4" in fewer.err
+
+
 def test_a_budget_is_kept_and_a_stop_saves(run: Run) -> None:
     arguments = ["sample", "runs/a", *SMALL, "--budget", "300", "--stop", "Esc(2)", "--json"]
     found = run(*arguments).found
@@ -209,6 +228,12 @@ def test_a_search_that_was_kept_is_gone_on_with(run: Run) -> None:
     assert again.code == 0, again.err
     assert again.found == first.found
     assert run("profile", "runs/b", "--no-page", "--json").found["kind"] == "search"
+    more = [*options, "--questions", "4", "--controller", "Beam(n=4, m=2)", "--json"]
+    grown, whole = run("search", *more).found, run("search", *more, "--out", "runs/c").found
+    assert grown == whole
+    profiles = [run("profile", name, "--no-page", "--json").found["profile"] for name in ("runs/b", "runs/c")]
+    assert profiles[0] == profiles[1]
+    options += ["--questions", "4"]
     other = run("search", *options, "--controller", "Beam(n=6, m=2)")
     assert other.code == 2
     assert "was 4, and is now 6" in other.err

@@ -63,7 +63,8 @@ def sample(
         ramify sample runs/mine --task "Countdown(4)" --model main -n 16 --questions 50
 
     The same command goes on with what is there, after Ctrl-C or a crash, to the same result as if nothing had
-    happened. A budget is never overspent, and a stopping rule saves what it does not draw:
+    happened; with a larger -n or more --questions it adds to them. A budget is never overspent, and a stopping rule
+    saves what it does not draw:
 
         ramify sample runs/stopped --stop "AdaptiveConsistency(0.95)" --budget 20000
 
@@ -128,10 +129,8 @@ def _recorded(
         )
     store = Store.open(directory / "bank")
     with store.snapshot() as snapshot:
-        graded = "correct" in snapshot.outcome_names
         bank = snapshot.bank(text=False)
-    if not graded:
-        store.add_outcomes("correct", bank, asked.outcomes(bank))
+    store.add_outcomes("correct", bank, asked.outcomes(bank), more=True)
     return made, before
 
 

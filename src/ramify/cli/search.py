@@ -100,11 +100,7 @@ def _searched(out: Path | None, protocol: Search, asked: Asked, machine: Machine
         found = record_search(
             out, protocol, asked.questions, arm, ledger, asked.parse, details=details, tell=tracker.drawn
         )
-    store = Store.open(out / "bank")
-    with store.snapshot() as snapshot:
-        graded = "correct" in snapshot.outcome_names
-    if not graded:
-        store.add_outcomes("correct", found.bank, asked.outcomes(found.bank))
+    Store.open(out / "bank").add_outcomes("correct", found.bank, asked.outcomes(found.bank), more=True)
     return found
 
 

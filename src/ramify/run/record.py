@@ -98,7 +98,8 @@ def record_leaves(
     """Run a leaf protocol into a directory, or go on with the run that is there.
 
     An interrupted run ends as an uninterrupted one would have: the same leaves, decisions and ledger. Only the work
-    that was lost differs, and it is booked.
+    that was lost differs, and it is booked. A run goes on to a larger n, and to questions beyond those it had; then
+    it is as if it had been begun with them.
     """
     path = Path(path)
     card = _card(protocol, questions, arms, ledger, ahead, allowance, details)
@@ -274,23 +275,37 @@ def budget_of(ledger: Ledger) -> dict[str, Any]:
 
 
 def begin(path: Path, card: Mapping[str, Any]) -> None:
-    """Write the card, or check that the run that is there has the same protocol."""
+    """Write the card, or check that the run that is there has the same protocol, or one that this one continues."""
     file = path / "card.json"
     if not file.exists():
         path.mkdir(parents=True, exist_ok=True)
         write(file, json.dumps(card, indent=1).encode() + b"\n")
         return
-    there = json.loads(file.read_text())
+    there, now = json.loads(file.read_text()), json.loads(json.dumps(card))
     for part in ("protocol", "details"):
-        for name in sorted({*there[part], *card[part]}):
-            one, other = there[part].get(name), json.loads(json.dumps(card[part].get(name)))
-            if one != other:
+        for name in sorted({*there[part], *now[part]}):
+            one, other = there[part].get(name), now[part].get(name)
+            if one != other and not (part == "protocol" and _grown(there[part], now[part], name)):
                 raise StoreError(
                     f"{path} holds a run of another protocol: {_changed(f'{part}.{name}', one, other)}:"
                     " go on with what it was, or use another directory"
                 )
-    if there.get("prompts") != card.get("prompts") and "prompts" in there:
+    before, after = there.get("prompts", []), now.get("prompts", [])
+    if any(new[: len(old)] != old for old, new in zip(before, after, strict=False)):
         raise StoreError(f"{path} holds a run with prompts of other lengths: the arms encode questions differently now")
+    if there["protocol"] != now["protocol"]:
+        (path / "ledger.json").unlink(missing_ok=True)  # first: what it cost is not known until the larger run ends
+        write(file, json.dumps(card, indent=1).encode() + b"\n")
+
+
+def _grown(there: Mapping[str, Any], now: Mapping[str, Any], name: str) -> bool:
+    """Whether a run goes on to more candidates or more questions: those that are there are the first of them."""
+    if name == "questions":
+        return bool(now[name][: len(there[name])] == there[name])
+    if "leaves" not in there or "leaves" not in now:
+        return False
+    one, other = there["leaves"], now["leaves"]
+    return name in ("leaves", "text") and {**one, "n": 0} == {**other, "n": 0} and other["n"] > one["n"]
 
 
 def _changed(name: str, one: Any, other: Any) -> str:

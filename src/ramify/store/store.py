@@ -312,9 +312,12 @@ class Store:
         """Attach scores to candidates, durably, without rewriting them. A name is given once."""
         self._keep_layer(layer_rows(bank, layer.values, layer.cost, about(name, layer)))
 
-    def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes) -> None:
-        """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back."""
-        self._keep_layer(layer_rows(bank, outcomes.on(bank), None, about(name, outcomes)))
+    def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes, *, more: bool = False) -> None:
+        """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back.
+
+        With ``more``, grades of that name may be there: candidates that have none get theirs.
+        """
+        self._keep_layer(layer_rows(bank, outcomes.on(bank), None, about(name, outcomes)), more=more)
 
     def _keep_layer(self, table: pa.Table, *, more: bool = False) -> None:
         """Write a layer; with ``more``, one that is there is replaced by itself and the rows it lacks."""
