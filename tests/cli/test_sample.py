@@ -17,6 +17,7 @@ from ramify.store import Store
 from ramify.study import System
 from tests.cli.conftest import Run
 from tests.models.faulty import Faulty
+from tests.verify.tools import judge_by
 
 SMALL = ["--task", "Countdown(3)", "--model", "tiny", "--questions", "4", "-n", "4", "--cap", "60"]
 
@@ -238,3 +239,23 @@ def test_a_search_that_was_kept_is_gone_on_with(run: Run) -> None:
     assert other.code == 2
     assert "was 4, and is now 6" in other.err
     assert "holds a search" in run("replay", "runs/b").err
+
+
+def test_a_verifier_is_given_its_judge(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("sample", "runs/a", *SMALL)
+    asks = ["score", "runs/a", "--evidence", "point=Pointwise(rubric=Rubric((('X', '?'),)), cap=4)"]
+    assert "asks a model about candidates: name it, --judge" in run(*asks).err
+    assert "no letters to read a prompt with" in run(*asks, "--judge", "main").err
+    judge, sampler = judge_by(lambda _: (["X", ":", " ", "A"], {3: {"A": 1.0}}), context=100_000)
+    monkeypatch.setattr("ramify.study.judges.judge_of", lambda _: judge)
+    monkeypatch.setattr("ramify.study.source.cannot_judge", lambda _: "")
+    ran = run(*asks, "--judge", "main", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.found["layers"][0]["mean"] == 1.0
+    assert ran.found["layers"][0]["tokens_read"] > 0
+    first = len(sampler.asked)
+    assert first > 0
+    again = run("score", "runs/a", "--evidence", asks[-1].replace("point", "again", 1), "--judge", "main")
+    assert again.code == 0, again.err
+    assert len(sampler.asked) == first, "what was asked is kept"
+    assert run("bank", "verify", "runs/a/bank").code == 0

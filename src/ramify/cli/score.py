@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ramify.cli.options import Json, named
+from ramify.cli.progress import resumable
 from ramify.cli.terminal import emit, number, progress, table
 
 __all__ = ["score"]
@@ -19,6 +21,10 @@ def score(
         list[str] | None,
         typer.Option("--evidence", metavar="NAME=TEXT", help="A name, and evidence by its text form. Repeatable."),
     ] = None,
+    judge: Annotated[
+        str,
+        typer.Option("--judge", metavar="TEXT", help="The model that a verifier asks: `Endpoint('m', URL, 'vllm')`."),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Score the candidates of a bank and keep the scores as layers, with what made them and what it cost.
@@ -29,16 +35,22 @@ def score(
 
         ramify score runs/mine --evidence verified="Verified()"
 
+    A verifier that asks a model is given one. Each question to it is asked once and kept beside the bank, so the same
+    command goes on after Ctrl-C or a crash:
+
+        ramify score runs/mine --evidence point="Pointwise()" --judge "Endpoint('m', 'http://gpu:8000/v1', 'vllm')"
+
     Rules then read them by name: `ramify decide runs/mine --rule "BestOfN('head')"`. A name is given once: a new
     version is a new name. A file is imported first: `ramify bank import answers.jsonl mybank`.
     """
     import numpy as np
 
     from ramify.bank import Layer
-    from ramify.cli.parts import signal_of, value
+    from ramify.cli.parts import value
     from ramify.cli.source import load
     from ramify.errors import InvalidValue
     from ramify.store import Store
+    from ramify.study.kinds import kind_of
 
     wanted = named(evidence, "--evidence", "NAME=TEXT, such as logp=mean_logprob")
     if not wanted:
@@ -50,15 +62,17 @@ def score(
     methods = {
         name: value(text, "--evidence", "evidence", ("models", "tasks", "verify")) for name, text in wanted.items()
     }
+    asked = _judge(judge, methods)
     source = load(path, tokens=True)
     there = [name for name in methods if name in source.bank.layers]
     if there:
         raise InvalidValue(f"{path} has a layer {there[0]!r} already: a new version is a new name")
     store, rows = Store.open(source.folder or path), list[dict[str, Any]]()
     for name, method in methods.items():
-        with progress(f"scoring {name}"):
-            values, cost = signal_of(method, source.bank)
-        store.add_layer(name, source.bank, Layer(values, repr(method), cost=cost))
+        with resumable(), progress(f"scoring {name}"):
+            values, cost = _scored(method, source.bank, asked, path)
+        by = f" by {asked.identity}" if kind_of(method) == "verifier" else ""
+        store.add_layer(name, source.bank, Layer(values, f"{method!r}{by}", cost=cost))
         known = values[source.bank.drawn & ~np.isnan(values)]
         scored = {"mean": float(known.mean()) if known.size else None, "scored": int(known.size)}
         missing = int(source.bank.drawn.sum()) - int(known.size)
@@ -71,3 +85,37 @@ def score(
         for row in rows
     ]
     emit(as_json, {"bank": str(source.folder), "layers": rows}, table(header, lines))
+
+
+def _judge(written: str, methods: Mapping[str, Any]) -> Any:
+    """The model that verifiers ask, if there is a verifier; who cannot judge is refused before anything is scored."""
+    from ramify.cli.machine import model_of
+    from ramify.errors import InvalidValue
+    from ramify.study.judges import judge_of
+    from ramify.study.kinds import kind_of
+    from ramify.study.source import cannot_judge
+    from ramify.study.spec import System
+
+    asking = [repr(method) for method in methods.values() if kind_of(method) == "verifier"]
+    if asking and not written:
+        raise InvalidValue(f"{asking[0]} asks a model about candidates: name it, --judge TEXT; see `ramify models`")
+    if not asking:
+        return None
+    model = model_of(written, "--judge")
+    if why := cannot_judge(model):
+        raise InvalidValue(f"--judge {written}: {why}")
+    return judge_of(System(model, "judge"))
+
+
+def _scored(method: Any, bank: Any, judge: Any, path: Path) -> Any:
+    """(values [Q, N], tokens read [Q, N]). What a judge says is kept as it comes."""
+    from contextlib import closing
+
+    from ramify.cli.parts import signal_of
+    from ramify.study.kinds import kind_of
+    from ramify.verify import Replies
+
+    if kind_of(method) != "verifier":
+        return signal_of(method, bank)
+    with closing(Replies(path / "replies")) as replies:
+        return method.by(judge, replies)(bank)
