@@ -20,7 +20,7 @@ LAYERS = (
     CORE,
     {"decode", "bank"},
     {"evidence", "decide", "stop", "search"},
-    {"agg"},
+    {"agg", "written"},
     {"models", "tasks", "store"},
     {"verify"},
     {"run", "metrics"},

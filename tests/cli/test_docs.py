@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from ramify.cli import main
-from ramify.cli.parts import presets
 from ramify.describe import methods
+from ramify.written import presets
 from tests.models.faulty import Faulty
 
 ROOT = Path(__file__).parents[2]

@@ -141,6 +141,15 @@ def test_bad_studies_fail_before_any_work(name: str, tmp_path: Path, monkeypatch
     assert not folder.exists()
 
 
+def test_values_are_written_as_on_the_command_line() -> None:
+    short = GOOD.replace("TokenEvidence(LogProb(), Mean())", "mean_logprob").replace(
+        "Pocket('tiny')", "Pocket(name='tiny')"
+    )
+    assert loads(short).study == loads(GOOD).study
+    with pytest.raises(StudyError, match=r"evidence = 'logp': logp is not a name of ramify; did you mean"):
+        loads(GOOD.replace("TokenEvidence(LogProb(), Mean())", "logp"))
+
+
 def test_every_line_that_is_wrong_is_said_at_once() -> None:
     text = GOOD.replace("cap = 100", "cap = -1").replace("Countdown(3)", "Countdwon(3)").replace("Pocket(", "Pokcet(")
     with pytest.raises(StudyError) as caught:

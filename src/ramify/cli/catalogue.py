@@ -70,8 +70,8 @@ def _entry(text: str, meaning: str, width: int) -> str:
 
 def catalogue() -> list[dict[str, Any]]:
     """Every method and preset: name, kind, text form with its defaults, one line of meaning, module, docstring."""
-    from ramify.cli.parts import presets
     from ramify.describe import methods as known
+    from ramify.written import presets
 
     rows = [_row(cls.__name__, cls) for cls in known()]
     rows += [{**_row(name, function), "preset": True} for name, function in presets().items()]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-from collections.abc import Iterable, Mapping
-from types import FunctionType, ModuleType
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ramify import decide, decode, evidence
+from ramify import decide
 from ramify.bank import Bank, Layer, Signal
-from ramify.describe import parse
 from ramify.errors import InvalidValue, ParseError, require
 from ramify.tasks import Verified
+from ramify.written import written
 
-__all__ = ["KINDS", "attached", "kind_of", "layers_for", "preset", "presets", "signal_of", "value"]
+__all__ = ["KINDS", "attached", "kind_of", "layers_for", "signal_of", "value"]
 
 # What an option takes -> the group that such values live in. Plain words, because they are typed.
 KINDS = {
@@ -32,7 +29,6 @@ KINDS = {
     "metric": "metrics",
     "cost": "ledger",
 }
-RETURNS = ("TokenEvidence", "Transformed", "Chain", "Operator")  # what a preset gives: a value like any other
 
 
 def value(text: str, option: str, kind: str = "", also: tuple[str, ...] = ()) -> Any:
@@ -47,7 +43,7 @@ def value(text: str, option: str, kind: str = "", also: tuple[str, ...] = ()) ->
     ramify.errors.InvalidValue: --rule TopK(4): that is a method of decode; `ramify methods --kind rule` lists what fits
     """
     try:
-        found = preset(text) if preset_name(text) else parse(_called(text))
+        found = written(text)
     except ParseError as error:
         raise ParseError(f"{option} {text}: {error} (`ramify methods{f' --kind {kind}' if kind else ''}`)") from None
     except InvalidValue as error:
@@ -63,51 +59,6 @@ def kind_of(found: object) -> str:
     """The group of the package that a value's class lives in; empty for what is no method."""
     module = type(found).__module__
     return module.split(".")[1] if module.startswith("ramify.") else ""
-
-
-def _called(text: str) -> str:
-    """``Plurality`` for ``Plurality()``: brackets are easily forgotten."""
-    return f"{text.strip()}()" if text.strip().isidentifier() else text
-
-
-# ------------------------------------------------------------------------------------------------------------- presets
-
-
-def presets(modules: Iterable[ModuleType] = (decode, evidence)) -> dict[str, FunctionType]:
-    """The functions of the package that give a method from a few numbers."""
-    found = {}
-    for module in modules:
-        for name in module.__all__:
-            function = getattr(module, name)
-            if isinstance(function, FunctionType) and inspect.signature(function).return_annotation in RETURNS:
-                found[name] = function
-    return found
-
-
-def preset_name(text: str) -> str:
-    """The preset that a text calls; empty if it calls none."""
-    name = text.partition("(")[0].strip()
-    return name if name in presets() else ""
-
-
-def preset(text: str) -> Any:
-    """A preset called with literals.
-
-    >>> preset("mean_logprob") == evidence.mean_logprob(), preset("deepconf_lowest(5, window=16)").reduction.window
-    (True, 16)
-    """
-    name = preset_name(text)
-    try:
-        tree = ast.parse(text if "(" in text else f"{text}()", mode="eval").body
-        assert isinstance(tree, ast.Call)
-        assert isinstance(tree.func, ast.Name)
-        given = [ast.literal_eval(item) for item in tree.args]
-        named = {str(item.arg): ast.literal_eval(item.value) for item in tree.keywords}
-        return presets()[name](*given, **named)
-    except InvalidValue:
-        raise
-    except (AssertionError, SyntaxError, ValueError, TypeError) as error:
-        raise ParseError(f"{name} is called with numbers and strings: {error}") from None
 
 
 # ------------------------------------------------------------------------------------------------------------ evidence

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from ramify.describe import parse
 from ramify.errors import InvalidValue, ParseError, is_whole
 from ramify.study.kinds import SLOTS, need_kind
+from ramify.written import written
 
 __all__ = ["MODEL", "NEEDED", "PROTOCOL", "REDUCED", "STUDY", "TASK", "Fields", "Wrong"]
 
@@ -51,7 +51,7 @@ def _value(field: str) -> Callable[[Any], Any]:
         if not isinstance(given, str):
             raise Wrong(f"write the value's text form, such as {SLOTS[field][1]!r}")
         try:
-            found = parse(given)
+            found = written(given)
             need_kind(field, found)
         except (ParseError, InvalidValue) as error:
             raise Wrong(str(error)) from None
