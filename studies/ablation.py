@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench import Bench, Kept, between, over_questions
 
-from ramify.bank import Proposal
 from ramify.decide import BestOfN, Rule, WeightedVote
-from ramify.decode import Temperature
 from ramify.ledger import Ledger, Tokens
-from ramify.metrics import Estimate, Factorial, Percentile, bootstrap_means, full_factorial
-from ramify.models import Pocket, ValueHead, decode_with
-from ramify.run import Arm, Search, run_search
+from ramify.metrics import Estimate, Factorial, full_factorial
+from ramify.models import Pocket, ValueHead
+from ramify.run import Search, run_search
 from ramify.search import (
     DVTS,
     Beam,
@@ -44,7 +43,6 @@ from ramify.search import (
 )
 from ramify.tasks import Countdown
 from ramify.tasks.pocket import encode
-from ramify.types import Key, Question
 
 CAP = 120
 STEP = ToDelimiter((int(encode("\n")[0]),), most=40)
@@ -79,27 +77,19 @@ COLOURS = dict(zip(CONTROLLERS, ("#000000", "#0072B2", "#E69F00", "#009E73", "#C
 def measured(cell: tuple[str, str, str], options: argparse.Namespace) -> dict[str, Any]:
     """Correctness under each rule and tokens by stage of every question, for one cell run end to end."""
     evaluator, controller, budget = cell
-    model, task = Pocket(options.checkpoint), Countdown(options.level)
-    asked = task.questions(options.questions, run="ablation")
-    references = task.references(asked)
-
-    def parse(text: str, question: Question) -> str | None:
-        return task.parse(text, question).answer
-
-    proposal = Proposal(run=f"ablation/{'/'.join(cell)}", protocol="Temperature(t=1.0)", model=repr(model))
-    sampler = decode_with(model, Temperature(1.0), batch=256)
-    arm = Arm(proposal, sampler, lambda q: tuple(model.encode(q.prompt)))
+    task = Countdown(options.level)
+    bench = Bench(Pocket(options.checkpoint), task, task.questions(options.questions, run="ablation"))
     protocol = Search(
         CONTROLLERS[controller](BUDGETS[budget]), EVALUATORS[evaluator](options.checkpoint), cap=CAP, rule=RULES["vote"]
     )
     start = time.perf_counter()
-    found = run_search(protocol, asked, arm, Ledger("tokens", Tokens()), parse)
+    arm = bench.arm(f"ablation/{'/'.join(cell)}")
+    found = run_search(protocol, bench.asked, arm, Ledger("tokens", Tokens()), bench.parse)
     seconds, seen = time.perf_counter() - start, found.bank.candidates(evidence=["score", "multiplicity"])
     right: dict[str, list[float]] = {}
     for name, rule in RULES.items():
         winners = rule(seen).winner.tolist()
-        answers = [None if n < 0 else found.bank.answer(q, n) for q, n in enumerate(winners)]
-        right[name] = [float(task.grade(answer, gold)) for answer, gold in zip(answers, references, strict=True)]
+        right[name] = bench.graded(None if n < 0 else found.bank.answer(q, n) for q, n in enumerate(winners))
     spent = [(each.spent.generate, each.spent.signal) for each in found.ledgers]
     return {"right": right, "generate": [g for g, _ in spent], "signal": [s for _, s in spent], "seconds": seconds}
 
@@ -116,17 +106,10 @@ def cache(options: argparse.Namespace) -> Path:
 
 
 def run(options: argparse.Namespace) -> None:
-    file = cache(options)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    found = json.loads(file.read_text()) if file.exists() else {}
+    kept = Kept(cache(options))
     for cell in cells():
         name = " / ".join(cell)
-        if name not in found:
-            found[name] = measured(cell, options)
-            partial = file.with_suffix(".partial")  # a file that was cut off is never read
-            partial.write_text(json.dumps(found))
-            partial.replace(file)
-        each = found[name]
+        each = kept(name, measured, cell, options)
         accuracy = "".join(f"{np.mean(right):8.3f}" for right in each["right"].values())
         tokens = np.mean(each["generate"]), np.mean(each["signal"])
         print(f"{name:<36}{accuracy}{tokens[0]:9.0f} +{tokens[1]:6.0f} tokens{each['seconds']:7.1f} s", flush=True)
@@ -149,8 +132,6 @@ def write(options: argparse.Namespace) -> None:
     found = json.loads(cache(options).read_text())
     accuracy, cost = tables(found)
     page = Path(options.docs) / "search-analysis.md"
-    head, _, rest = page.read_text().partition(BEGIN)
-    _, _, tail = rest.partition(END)
     title = f"`{options.checkpoint}` on `{Countdown(options.level)!r}`: {options.questions} held-out questions, "
     title += f"temperature 1, at most {CAP} tokens a leaf; {len(cells())} searches, each read by {len(RULES)} rules."
     parts = [
@@ -166,7 +147,7 @@ def write(options: argparse.Namespace) -> None:
         *pairs(accuracy),
         "",
     ]
-    page.write_text("\n".join([head + BEGIN, *parts, END + tail]))
+    page.write_text(between(page.read_text(), BEGIN, END, parts))
     figure(accuracy, cost, Path(options.docs) / "ablation.svg")
 
 
@@ -267,7 +248,8 @@ def curves(axes: Any, accuracy: Factorial, cost: Factorial, e: int) -> None:
     """Accuracy against cost, a line a controller, labelled where it ends."""
     ends = {}
     for c, (controller, colour) in enumerate(COLOURS.items()):
-        x, own = 2 ** cost.means[e, c], [mean(row) for row in accuracy.table[e, c, :, 0]]  # [B], of [B, Q]
+        x, rows = 2 ** cost.means[e, c], accuracy.table[e, c, :, 0]  # [B], [B, Q]
+        own = [over_questions(row, "docs/search-analysis") for row in rows]
         y = np.array([each.value for each in own])
         axes.plot(x, y, color=colour, marker="osD^v"[c], markersize=4, linewidth=1.2)
         error = [y - [each.low for each in own], [each.high for each in own] - y]
@@ -292,10 +274,6 @@ def apart(places: dict[str, float], least: float) -> dict[str, float]:
     for name, place in sorted(places.items(), key=lambda item: item[1]):
         found[name] = max([place, *(other + least for other in found.values())])
     return found
-
-
-def mean(values: Any) -> Estimate:
-    return Percentile()(bootstrap_means(values, Key("docs/search-analysis", "bootstrap", 0), 4000))
 
 
 def main_effects(accuracy: Factorial) -> list[tuple[str, Estimate | None]]:

@@ -20,7 +20,7 @@ from ramify.bank import Proposal
 from ramify.decode import Chain
 from ramify.ledger import Ledger, Tokens
 from ramify.metrics import continuation_values, order_quality
-from ramify.models import Tabular, ValueHead, decode_with, leaves
+from ramify.models import Pocket, Tabular, ValueHead, decode_with, leaves
 from ramify.run import Arm, Search, run_search
 from ramify.search import (
     Blend,
@@ -35,6 +35,7 @@ from ramify.search import (
     Unit,
 )
 from ramify.search.tree import Tree
+from ramify.tasks import Countdown
 from ramify.tasks.pocket import encode
 from ramify.types import Key, Prefix, Question, Request
 
@@ -99,7 +100,8 @@ def tabular(_: argparse.Namespace) -> dict[str, Any]:
 
 def pocket(options: argparse.Namespace) -> dict[str, Any]:
     """Frontiers of a pocket model; V is the mean utility of 8 rollouts, and another 8 are a score."""
-    bench = Bench(options, ORDERED, "order")
+    task = Countdown(options.level)
+    bench = Bench(Pocket(options.checkpoint), task, task.questions(ORDERED, run="order"))
     fronts = frontiers(STEP, CAP, bench.asked, bench.arm("order"), bench.parse)
     value = ValueHead(options.checkpoint)
     evaluators = PLAIN | {"value head": value, "both": Blend((value, MEAN), (0.5, 0.5))}

@@ -15,18 +15,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from bench import Bench, resampled
 
-from ramify.bank import Proposal, Signal
+from ramify.bank import Signal
 from ramify.decide import BestOfN
-from ramify.decode import Temperature
 from ramify.keys import generator
 from ramify.ledger import Ledger, Tokens, Work
-from ramify.models import Pocket, ValueHead, decode_with
-from ramify.run import Arm, Search, run_search
+from ramify.models import Pocket, ValueHead
+from ramify.run import Search, run_search
 from ramify.search import BestFirst, Controller, DepthFirst, LinearPriority, ToDelimiter
 from ramify.search.evaluate import over_memory
 from ramify.tasks import Countdown
-from ramify.types import Key, Leaf, Prefix, Question, Request, Sampler
+from ramify.types import Key, Leaf, Prefix, Request, Sampler
 
 MODEL, TASK, CAP, WIDTH = Pocket("main"), Countdown(4), 100, 3
 LINE = ToDelimiter(tuple(MODEL.encode("\n")), most=16)
@@ -64,25 +64,22 @@ class Value:
         return Work(generated=1, evaluator_tokens=1)
 
 
-class Bench:
+class Limited(Bench):
     """Questions, and the share of them that a controller answers rightly under a limit."""
 
     def __init__(self, run: str, questions: int, limit: int) -> None:
-        sampler: Any = decode_with(MODEL, Temperature(1.0), batch=128)
-        self.sampler, self.value, self.limit = Remembered(over_memory(sampler, sampler.remember(1e6))), Value(), limit
-        self.asked, self.run = TASK.questions(questions, run=run), run
+        super().__init__(MODEL, TASK, TASK.questions(questions, run=run), batch=128)
+        sampler: Any = self.sampler
+        self.sampler = Remembered(over_memory(sampler, sampler.remember(1e6)))
+        self.value, self.limit, self.run = Value(), limit, run
 
     def right(self, controller: Controller) -> np.ndarray:
         """``[Q]`` 1 where the submitted answer is right; NaN where no leaf was finished."""
-        arm = Arm(Proposal(run=self.run), self.sampler, lambda q: tuple(MODEL.encode(q.prompt)))
         protocol = Search(controller, self.value, cap=CAP, rule=BestOfN("score"))
-        found = run_search(protocol, self.asked, arm, Ledger("tokens", Tokens(), limit=self.limit), parsed, memory=0)
+        ledger = Ledger("tokens", Tokens(), limit=self.limit)
+        found = run_search(protocol, self.asked, self.arm(self.run), ledger, self.parse, memory=0)
         marks = [TASK.verify(q, a) if a is not None else 0.0 for q, a in zip(self.asked, found.answers, strict=True)]
         return np.where([row >= 0 for row in found.returned], marks, np.nan)
-
-
-def parsed(text: str, question: Question) -> str | None:
-    return TASK.parse(text, question).answer
 
 
 def policy(weights: np.ndarray) -> LinearPriority:
@@ -90,7 +87,7 @@ def policy(weights: np.ndarray) -> LinearPriority:
     return LinearPriority((1.0, depth, gain, logp), WIDTH, LINE)
 
 
-def tuned(bench: Bench) -> LinearPriority:
+def tuned(bench: Limited) -> LinearPriority:
     """Cross-entropy: keep the best of a population, and draw the next one around them."""
     rng, centre, spread = generator(Key("policy", "tune", 0)), np.zeros(3), SPREAD
     for number in range(ROUNDS):
@@ -102,21 +99,14 @@ def tuned(bench: Bench) -> LinearPriority:
     return policy(centre)
 
 
-def interval(difference: np.ndarray) -> tuple[float, float]:
-    rng = generator(Key("policy", "bootstrap", 0))
-    means = difference[rng.integers(0, len(difference), (10_000, len(difference)))].mean(1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tune", type=int, default=80, help="questions to tune on")
     parser.add_argument("--held", type=int, default=200, help="questions to compare on")
     parser.add_argument("--limit", type=int, default=300, help="tokens a question")
     options = parser.parse_args()
-    learned = tuned(Bench("policy/tune", options.tune, options.limit))
-    held = Bench("policy/held", options.held, options.limit)
+    learned = tuned(Limited("policy/tune", options.tune, options.limit))
+    held = Limited("policy/held", options.held, options.limit)
     base = np.nan_to_num(held.right(BestFirst(WIDTH, LINE)))
     others: dict[str, Controller] = {
         "BestFirst": BestFirst(WIDTH, LINE),
@@ -128,7 +118,7 @@ def main() -> None:
     for name, controller in others.items():
         found = held.right(controller)
         right, none = np.nan_to_num(found), np.isnan(found).mean()
-        low, high = interval(right - base)
+        low, high = resampled(right - base, generator(Key("policy", "bootstrap", 0)), 10_000)
         against = "" if name == "BestFirst" else f"{(right - base).mean():+.3f} [{low:+.3f}, {high:+.3f}]"
         print(f"| `{name}` | {right.mean():.3f} | {none:.3f} | {against} |", flush=True)
 

@@ -16,23 +16,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from bench import Bench, Measure, Rows, measured_once, options_of, tables_written
+from bench import Bench, Measure, Rows, measured_once, options_of, over_questions, tables_written
 
 from ramify.bank import Proposal
 from ramify.decide import BestOfN
 from ramify.decode import Chain
 from ramify.ledger import Ledger, Tokens
 from ramify.metrics import (
-    Estimate,
     Joint,
     Law,
-    Percentile,
     Shift,
-    bootstrap_means,
     joint_law,
     proposal_shift,
 )
-from ramify.models import Tabular, ValueHead, decode_with, leaves
+from ramify.models import Pocket, Tabular, ValueHead, decode_with, leaves
 from ramify.run import Arm, Execution, Search, every_execution, executions
 from ramify.search import (
     DVTS,
@@ -52,6 +49,7 @@ from ramify.search import (
     ToDelimiter,
     TopTokens,
 )
+from ramify.tasks import Countdown
 from ramify.tasks.pocket import encode
 from ramify.types import Key, Question
 
@@ -63,11 +61,6 @@ MEAN = Exponentiated(PerLength(Likelihood()))
 
 def whole(text: str, _: Question) -> str:
     return text
-
-
-def spread(values: Sequence[float]) -> Estimate:
-    """A mean over questions with its percentile interval."""
-    return Percentile()(bootstrap_means(np.array(values), Key("docs/search-analysis", "bootstrap", 0), 4000))
 
 
 # ------------------------------------------------------------------------------- laws of enumerable models, exactly
@@ -192,7 +185,8 @@ def pocket_searches(name: str) -> dict[str, Search]:
 
 def pocket(options: argparse.Namespace) -> dict[str, Any]:
     """Answers of repeated executions on a pocket model, and of leaves drawn from the proposal."""
-    bench, found = Bench(options, ASKED, "shift"), dict[str, Any]()
+    task, found = Countdown(options.level), dict[str, Any]()
+    bench = Bench(Pocket(options.checkpoint), task, task.questions(ASKED, run="shift"))
     one = Search(Beam(1, 1, Rollout(), depth=1), Even(), cap=CAP, rule=BEST)
     found["proposal"] = repeated(bench, one, "shift/proposal", 4 * TIMES)
     for name, search in pocket_searches(options.checkpoint).items():
@@ -304,7 +298,8 @@ def rows_pocket(found: dict[str, Any]) -> Iterator[str]:
         p = (1 + (null >= seen - 1e-9).sum()) / (1 + null.size)  # of all questions together
         joints = [joint_law(each["banks"]) for each in rows]
         gains = [float(np.mean(a["right"]) - np.mean(b["right"])) for b, a in zip(before, rows, strict=True)]
-        gain, depends = spread(gains), [each.dependence for each in joints if not math.isnan(each.dependence)]
+        gain = over_questions(gains, "docs/search-analysis")
+        depends = [each.dependence for each in joints if not math.isnan(each.dependence)]
         yield row(
             name,
             f"{np.mean([each.moved.value for each in shifts]):.3f} ({np.mean([each.floor for each in shifts]):.3f})",
