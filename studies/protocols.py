@@ -17,20 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench import Bench, Kept, between, over_questions
 
-from ramify.bank import Proposal
 from ramify.decide import BestOfN, FilteredVote
 from ramify.decode import Ban, Chain, Temperature
 from ramify.evidence import deepconf_lowest, mean_logprob
 from ramify.ledger import Ledger, Tokens
-from ramify.metrics import Estimate, Percentile, bootstrap_means
 from ramify.models import Pocket, decode_with
-from ramify.run import Arm, BudgetForcing, Leaves, OnlineConfidence, Revise, Sequential, run_leaves, run_sequential
+from ramify.run import BudgetForcing, Leaves, OnlineConfidence, Revise, Sequential, run_leaves, run_sequential
 from ramify.stop import AdaptiveConsistency, DirichletConsistency, Esc
 from ramify.tasks import Countdown
-from ramify.types import Key, Question
+from ramify.types import Question
 
-CAP, N = 120, 24
+CAP, N, PAGE = 120, 24, "docs/run"
 TASK = Countdown(4)
 MARK = "<!-- made by `python studies/protocols.py write`; edit above this line only -->"
 
@@ -71,12 +70,9 @@ SEQUENTIAL: dict[str, Callable[[Any], Sequential]] = {
 
 def measured(name: str, checkpoint: str, count: int) -> dict[str, Any]:
     """Accuracy of each question and its cost in tokens, for one protocol run end to end."""
-    model = Pocket(checkpoint)
-    asked = TASK.questions(count, run="protocols")
-    references = TASK.references(asked)
-    proposal = Proposal(run=f"protocols/{name}", protocol="Temperature(t=1.0)", model=repr(model), top=5, stage="raw")
-    arm = Arm(proposal, decode_with(model, Temperature(1.0), batch=128), lambda q: tuple(model.encode(q.prompt)))
-    ledger = Ledger("tokens", Tokens())
+    model, asked = Pocket(checkpoint), TASK.questions(count, run="protocols")
+    bench, ledger = Bench(model, TASK, asked, batch=128), Ledger("tokens", Tokens())
+    arm = bench.arm(f"protocols/{name}", top=5, stage="raw")
     start = time.perf_counter()
     surplus = 0.0
     if name in LEAVES:
@@ -87,26 +83,20 @@ def measured(name: str, checkpoint: str, count: int) -> dict[str, Any]:
         protocol = SEQUENTIAL[name](tuple(model.encode("wait\n")))
         found = run_sequential(protocol, asked, [arm], ledger, parse, text=model.text, end=model.eos, held=held)
         answers, costs = [each.answer for each in found], [each.ledger.total for each in found]
-    right = [float(TASK.grade(answer, gold)) for answer, gold in zip(answers, references, strict=True)]
-    took = time.perf_counter() - start
+    right, took = bench.graded(answers), time.perf_counter() - start
     return {"right": right, "tokens": costs, "surplus": surplus, "seconds": took}
 
 
 def run(options: argparse.Namespace) -> None:
-    file = options.cache / f"{options.checkpoint}-{options.questions}.json"
-    options.cache.mkdir(parents=True, exist_ok=True)
-    found = json.loads(file.read_text()) if file.exists() else {}
+    kept = Kept(cache(options))
     for name in (*LEAVES, *SEQUENTIAL):
-        if name not in found:
-            found[name] = measured(name, options.checkpoint, options.questions)
-            file.write_text(json.dumps(found))
-        right, tokens = np.mean(found[name]["right"]), np.mean(found[name]["tokens"])
-        print(f"{name:<30}{right:8.3f}{tokens:10.0f} tokens{found[name]['seconds']:8.0f} s", flush=True)
+        each = kept(name, measured, name, options.checkpoint, options.questions)
+        right, tokens = np.mean(each["right"]), np.mean(each["tokens"])
+        print(f"{name:<30}{right:8.3f}{tokens:10.0f} tokens{each['seconds']:8.0f} s", flush=True)
 
 
-def interval(values: list[float]) -> Estimate:
-    """The mean with its 95 % percentile interval over questions."""
-    return Percentile()(bootstrap_means(np.array(values), Key("docs/run", "bootstrap", 0), 4000))
+def cache(options: argparse.Namespace) -> Path:
+    return Path(options.cache) / f"{options.checkpoint}-{options.questions}.json"
 
 
 def rows(found: dict[str, Any]) -> Iterator[str]:
@@ -114,8 +104,8 @@ def rows(found: dict[str, Any]) -> Iterator[str]:
     yield "| protocol | accuracy | 95 % | tokens a question | against plurality of 24 | 95 % |"
     yield "|---|---|---|---|---|---|"
     for name, each in found.items():
-        own = interval(each["right"])
-        gain = interval([a - b for a, b in zip(each["right"], base["right"], strict=True)])
+        own = over_questions(each["right"], PAGE)
+        gain = over_questions(np.subtract(each["right"], base["right"]), PAGE)
         yield (
             f"| {name} | {own.value:.3f} | {own.low:.3f} to {own.high:.3f} | {np.mean(each['tokens']):.0f} "
             f"| {gain.value:+.3f} | {gain.low:+.3f} to {gain.high:+.3f} |"
@@ -123,15 +113,13 @@ def rows(found: dict[str, Any]) -> Iterator[str]:
 
 
 def write(options: argparse.Namespace) -> None:
-    file = options.cache / f"{options.checkpoint}-{options.questions}.json"
-    found = json.loads(file.read_text())
+    found = json.loads(cache(options).read_text())
     page = options.docs / "run.md"
-    head, _, _ = page.read_text().partition(MARK)
     title = (
         f"`{options.checkpoint}` on `{TASK!r}`: {options.questions} held-out questions, temperature 1, at most {CAP}"
     )
     title += " tokens a leaf. Percentile intervals over questions; the last column is paired."
-    page.write_text("\n".join([head + MARK, "", title, "", *rows(found), ""]))
+    page.write_text(between(page.read_text(), MARK, "", ["", title, "", *rows(found)]))
     figure(found, options.docs / "protocols.svg")
 
 
@@ -144,7 +132,7 @@ def figure(found: dict[str, Any], path: Path) -> None:
     plt.rcParams["svg.hashsalt"] = "ramify"
     figure, axes = plt.subplots(figsize=(8, 4.6))
     for name, each in found.items():
-        own = interval(each["right"])
+        own = over_questions(each["right"], PAGE)
         x, y = np.mean(each["tokens"]), own.value
         marker = "s" if name in SEQUENTIAL else "o"
         axes.errorbar(
