@@ -46,7 +46,7 @@ def counts(found: dict[Job, Cell]) -> None:
                 low, high = interval(right - one, 2000)
                 seen[rule, "below" if high < 0 else "above" if low > 0 else "open"] += 1
                 if high < 0 and (right - one).mean() < -0.03 and rule != "outcome head" and job.checkpoint != "slip":
-                    print(f"below: {job.name} {rule} {(right - one).mean():+.3f} [{low:+.3f}, {high:+.3f}]")
+                    print(f"below: {job.label} {rule} {(right - one).mean():+.3f} [{low:+.3f}, {high:+.3f}]")
     for rule in dict.fromkeys(rule for rule, _ in seen):
         print(f"{rule:<14}" + "  ".join(f"{kind} {seen[rule, kind]}" for kind in ("below", "open", "above")))
 
@@ -86,7 +86,7 @@ def main() -> None:
     options = parser.parse_args()
     options.questions, options.samples = 60, 80
     found = cells(options)
-    named = {job.name: cell for job, cell in found.items()}
+    named = {job.label: cell for job, cell in found.items()}
     for name in NAMED:
         against_one_sample(name, named[name])
     counts(found)

@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from bench import between, resampled, whole
 
 from ramify.decode import Chain
-from ramify.errors import InvalidValue
+from ramify.errors import InvalidValue, require
 from ramify.models.pocket import Pocket
 from ramify.models.pocket.model import DATA
 from ramify.models.sampler import decode_with
@@ -63,9 +64,15 @@ class Job(NamedTuple):
     run: str = "pocket"
 
     @property
-    def name(self) -> str:
+    def label(self) -> str:
+        """Which cell of the tables it is."""
         mark = "" if self.run == "pocket" else f"-{self.run}"
         return f"{self.checkpoint}-{self.task.family}-{self.task.level}-{self.task.effort}{mark}"
+
+    @property
+    def name(self) -> str:
+        """Its file: a cell of other sizes is another one, with other responses under other prompts."""
+        return f"{self.label}-{self.questions}x{self.samples}"
 
     @property
     def cost(self) -> float:
@@ -203,31 +210,33 @@ def numbers(cell: Cell) -> dict[str, float]:
 
 def interval(each: np.ndarray, replicates: int = 4000) -> tuple[float, float]:
     """A 95 % bootstrap interval of a mean over questions ``[Q]``, the drawn responses held fixed."""
-    rng = np.random.default_rng(0)
-    drawn = each[rng.integers(0, len(each), (replicates, len(each)))].mean(axis=1)
-    return float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
+    return resampled(each, np.random.default_rng(0), replicates)
 
 
 # -------------------------------------------------------------------------------------------------------- commands
 
 
-def load(path: Path) -> Cell:
+def load(job: Job, folder: Path) -> Cell:
     """A cell of the cache, with its outcome scores if they are there."""
+    path, scores = folder / f"{job.name}.npz", folder / f"{job.name}.outcome.npy"
     with np.load(path) as data:
         cell = Cell(**{name: data[name] for name in data.files})
-    scores = path.with_suffix(".outcome.npy")
-    return replace(cell, outcome=np.load(scores)) if scores.exists() else cell
+    cell = replace(cell, outcome=np.load(scores)) if scores.exists() else cell
+    shapes = {array.shape for name, array in vars(cell).items() if name != "text" and array is not None}
+    rows = cell.answer.shape[0]  # fewer than were asked for where a level has no more
+    fits = shapes == {(rows, job.samples)} and rows <= job.questions and cell.length.sum() == len(cell.text)
+    require(fits, str(path), sorted(shapes), f"remove it: not {job.questions} questions x {job.samples} samples")
+    return cell
 
 
 def cells(options: argparse.Namespace) -> dict[Job, Cell]:
     """What the cache holds, in the order of the roster and of the tasks."""
-    paths = {job: options.cache / f"{job.name}.npz" for job in jobs(options.questions, options.samples)}
-    return {job: load(path) for job, path in paths.items() if path.exists()}
+    wanted = jobs(options.questions, options.samples)
+    return {job: load(job, options.cache) for job in wanted if (options.cache / f"{job.name}.npz").exists()}
 
 
 def run(options: argparse.Namespace) -> None:
     """Sample what is missing, the longest cells first. A worker is a process with one thread."""
-    options.cache.mkdir(parents=True, exist_ok=True)
     wanted = options.checkpoints.split(",")
     todo = [job for job in jobs(options.questions, options.samples) if job.checkpoint in wanted]
     todo = sorted(todo, key=lambda job: -job.cost)[options.shard[0] - 1 :: options.shard[1]]
@@ -245,12 +254,11 @@ def _kept(work: tuple[Job, Path]) -> str:
     job, folder = work
     start = time.perf_counter()
     cell = sample(job)
-    draft = folder / f"{job.name}.part.npz"
-    np.savez_compressed(draft, **{k: v for k, v in vars(cell).items() if v is not None})
-    draft.replace(folder / f"{job.name}.npz")  # a cell is there whole or not at all
+    with whole(folder / f"{job.name}.npz") as draft:
+        np.savez_compressed(draft, **{k: v for k, v in vars(cell).items() if v is not None})
     took = time.perf_counter() - start
     shown = "  ".join(f"{name} {value:.3f}" for name, value in numbers(cell).items())
-    return f"{job.name:<32}{shown}  {took:.0f} s, {cell.length.sum() / took:,.0f} tokens/s"
+    return f"{job.label:<32}{shown}  {took:.0f} s, {cell.length.sum() / took:,.0f} tokens/s"
 
 
 def score(options: argparse.Namespace) -> None:
@@ -267,6 +275,7 @@ def score(options: argparse.Namespace) -> None:
         if cell.outcome is not None:
             continue
         prompts = [np.array(Pocket("main").encode(question.prompt), dtype=np.uint8) for question in job.asked()]
+        require(len(prompts) == len(cell.answer), job.name, len(cell.answer), f"remove it: {len(prompts)} are asked")
         offset = np.concatenate([[0], np.cumsum(cell.length.ravel())])
         wholes = [
             prompts[i // job.samples].tobytes() + cell.text[offset[i] : offset[i + 1]].tobytes()
@@ -276,13 +285,13 @@ def score(options: argparse.Namespace) -> None:
         found = outcomes(model, head, [np.frombuffer(whole, dtype=np.uint8) for whole in distinct])
         values = np.full(cell.answer.shape, np.nan)
         values[cell.ended] = found[[distinct[whole] for whole in wholes]]
-        np.save(options.cache / f"{job.name}.outcome.npy", values.astype(np.float32))
-        print(f"{job.name:<32}{len(distinct)} distinct of {len(wholes)}", flush=True)
+        with whole(options.cache / f"{job.name}.outcome.npy") as draft:
+            np.save(draft, values.astype(np.float32))
+        print(f"{job.label:<32}{len(distinct)} distinct of {len(wholes)}", flush=True)
 
 
 def force(options: argparse.Namespace) -> None:
     """Budget forcing: suppress the end, append "wait", and go on, as often as there are extra attempts."""
-    options.cache.mkdir(parents=True, exist_ok=True)
     model, results = Pocket(options.checkpoint), {}
     for task in (Countdown(4), Countdown(5)):
         asked = task.questions(options.questions)
@@ -318,7 +327,8 @@ def force(options: argparse.Namespace) -> None:
             )
         results[repr(task)] = rows
         found = {"checkpoint": options.checkpoint, "rows": results}
-        (options.cache / "force.json").write_text(json.dumps(found, indent=1))
+        with whole(options.cache / "force.json") as draft:
+            draft.write_text(json.dumps(found, indent=1))
 
 
 def main() -> None:
@@ -348,9 +358,10 @@ def _shard(text: str) -> tuple[int, int]:
 def write(options: argparse.Namespace) -> None:
     """docs/pocket.md: the hand-written part stays, what stands after the mark is made anew."""
     found = cells(options)
+    require(bool(found), "--cache", str(options.cache), "`run` first: it holds no cell of these sizes")
     page = options.docs / "pocket.md"
-    head, _, _ = page.read_text().partition(MARK)
-    page.write_text("\n".join([head + MARK, "", *tables(found), *efforts(found), *claims(found), *forced(options), ""]))
+    lines = ["", *tables(found), *efforts(found), *claims(found), *forced(options)]
+    page.write_text(between(page.read_text(), MARK, "", lines))
     figures(options, found)
     print(f"{page}: {len(found)} cells")
 
