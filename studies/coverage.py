@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench import between
 
 from ramify.metrics import (
     Accuracy,
@@ -150,12 +151,8 @@ def main() -> None:
         lines.append(f"| {name} | {covers} | " + " | ".join(cells) + " |")
     cells = [f"{100 * pairs[law][label]:.1f}" for law in LAWS for label in FUNCTIONALS]
     lines.append("| paired difference, percentile | questions | " + " | ".join(cells) + " |")
-    table = "\n".join(lines)
-    print(table)
-    page = PAGE.read_text()
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
+    print("\n".join(lines))
+    PAGE.write_text(between(PAGE.read_text(), BEGIN, END, lines))
 
 
 if __name__ == "__main__":
