@@ -16,6 +16,7 @@ import numpy as np
 from ramify.bank import Proposal
 from ramify.decode import Temperature
 from ramify.errors import require
+from ramify.keys import generator
 from ramify.metrics import Estimate, Percentile, bootstrap_means
 from ramify.models import Pocket, decode_with
 from ramify.run import Arm
@@ -32,6 +33,7 @@ __all__ = [
     "options_of",
     "over_questions",
     "resampled",
+    "sign_flips",
     "tables_written",
     "whole",
 ]
@@ -82,6 +84,14 @@ def resampled(values: np.ndarray, rng: np.random.Generator, replicates: int) -> 
     means = values[rng.integers(0, len(values), (replicates, len(values)))].mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
+
+
+def sign_flips(values: Any, page: str, flips: int = 20_000) -> float:
+    """How often ``[Q]`` differences with random signs have a mean as far from zero: p if neither side is better."""
+    values = np.asarray(values)
+    signs = generator(Key(page, "flip", 0)).choice([-1.0, 1.0], (flips, len(values)))
+    as_far = np.abs(signs @ values) >= np.abs(values.sum()) * (1 - 1e-12)
+    return float((1 + as_far.sum()) / (1 + flips))
 
 
 # -------------------------------------------------------------------------------------------------------- what is kept

@@ -6,7 +6,7 @@ import argparse
 from typing import NamedTuple
 
 import numpy as np
-from bench import over_questions
+from bench import over_questions, sign_flips
 
 from ramify.metrics import Estimate
 from searching.measure import file, load
@@ -25,6 +25,7 @@ class Line(NamedTuple):
     own: Estimate
     rival: str
     gain: Estimate
+    p: float  # of a gain as far from zero, of this row alone
 
 
 def lines(options: argparse.Namespace) -> tuple[list[Line], dict[str, Curve]]:
@@ -35,8 +36,9 @@ def lines(options: argparse.Namespace) -> tuple[list[Line], dict[str, Curve]]:
         row = load(job, options)
         tokens, right = float(np.mean(row["tokens"])), np.array(row["right"])
         rival = Rival.of(tuned, tokens)
-        gain = over_questions(right - rival.right(base)[: right.size], PAGE)
-        found.append(Line(job, tokens, float(np.mean(row["read"])), over_questions(right, PAGE), rival.name, gain))
+        paired = right - rival.right(base)[: right.size]
+        gain, p = over_questions(paired, PAGE), sign_flips(paired, PAGE)
+        found.append(Line(job, tokens, float(np.mean(row["read"])), over_questions(right, PAGE), rival.name, gain, p))
     return found, base
 
 

@@ -54,22 +54,29 @@ def sharing(options: argparse.Namespace) -> str:
 
 
 def verdict(found: list[Line]) -> str:
-    """How many rows are ahead of leaf protocols of their cost and how many behind, and which are furthest."""
-    ahead, behind = [e for e in found if e.gain.low > 0], [e for e in found if e.gain.high < 0]
+    """How many rows are ahead and how many behind, how many chance would give, and which are furthest."""
+    rows, chance = len(found), sum((1 - each.gain.level) / 2 for each in found)
+    ahead, behind = sum(each.gain.low > 0 for each in found), sum(each.gain.high < 0 for each in found)
+    first, last = max(found, key=lambda each: each.gain.value), min(found, key=lambda each: each.gain.value)
+    words = [
+        f"Of {rows} searches {ahead} are ahead of the best leaf protocol of their cost by an interval above zero, and "
+        f"{behind} behind by one below. Were each worth its rival, chance would give {chance:.1f} of each kind.",
+        f"The largest gain has {named(first)}, the smallest {named(last)}.",
+    ]
+    gains = [each for each in found if each.gain.value > 0]
+    if gains:
+        clear = min(gains, key=lambda each: each.p)
+        words += [
+            f"The clearest gain is that of {named(clear)}: p = {clear.p:.4f} by sign flips of questions for this row "
+            f"alone, {min(1.0, rows * clear.p):.2f} for the best of {rows} rows (Bonferroni)."
+        ]
+    return " ".join(words)
 
-    def named(each: Line) -> str:
-        job, gain = each.job, each.gain
-        label = f"{job.controller} ×{job.size} ({job.evaluator}; {each.own.value:.3f} for {each.tokens:.0f} tokens)"
-        return f"{label}, {gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
 
-    first, last = max(found, key=lambda e: e.gain.value), min(found, key=lambda e: e.gain.value)
-    words = (
-        f"Of {len(found)} searches {len(ahead)} are ahead of the best leaf protocol of their cost by an interval above "
-    )
-    words += (
-        f"zero, and {len(behind)} behind by one below. The largest gain has {named(first)}, the smallest {named(last)}."
-    )
-    return words + f" With {len(found)} rows, one or two of each kind are to be expected by chance."
+def named(each: Line) -> str:
+    job, gain = each.job, each.gain
+    label = f"{job.controller} ×{job.size} ({job.evaluator}; {each.own.value:.3f} for {each.tokens:.0f} tokens)"
+    return f"{label}, {gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
 
 
 def write(options: argparse.Namespace) -> None:
