@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench soak clean
+.PHONY: demo test lint bench studies soak clean
 
 demo: $(VENV)/demo.stamp            ## test-time scaling on the embedded reasoner: sample, vote, verify, search, force; under a minute
 	$(BIN)/ramify demo
@@ -24,8 +24,15 @@ bench: $(VENV)/test.stamp           ## side-by-side speed measurements, each pri
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/pocket.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/checking.py
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/evidence.py
+	$(BIN)/python benchmarks/search.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/report.py
+
+studies: $(VENV)/demo.stamp         ## the shipped studies in full, into runs/, and their tables; stopped, it goes on
+	for name in demo broad repeated signal fields; do $(BIN)/ramify run studies/$$name.toml || exit 1; done
+	$(BIN)/python -m ramify.study.tables runs/broad runs/repeated runs/signal runs/fields
 
 soak: $(VENV)/test.stamp            ## the long tests that would not fit a ten-minute CI
 	$(BIN)/pytest -n 2 -m soak

@@ -1,6 +1,6 @@
 """How often each interval contains what it claims to, by simulation; writes the table into docs/metrics.md.
 
-    python studies/coverage.py [--studies 400] [--replicates 500]
+    python studies/intervals.py [--studies 400] [--replicates 500]
 
 A study draws 100 questions with 16 candidates each. Success probabilities come from a flat law, Beta(1, 1), or from a
 U-shaped one, Beta(0.3, 0.3), where most questions are nearly always or nearly never solved. Intervals over questions
