@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ramify.bank import Bank, Layer, Outcomes
 from ramify.errors import InvalidValue
 from ramify.metrics import allocate, available, end_to_end, gap, of_allocation, on_bank, plurality
+from ramify.metrics.bankcurve import over_questions
 from tests.metrics.test_replay import small
 
 
@@ -115,3 +116,27 @@ def test_who_is_recoverable() -> None:
     assert found.overall[-1] == pytest.approx((ceiling - taken).mean())
     ungraded = Outcomes.of(bank, np.where(np.arange(12) == 3, np.nan, grades))
     assert np.isnan(gap(curve, bank, ungraded).values).all(), "Pass@k of fewer candidates is Pass@k of another bank"
+
+
+def test_questions_are_drawn_alike_whatever_their_values() -> None:
+    """Right and wrong has two values and may be shuffled among equals; values that all differ may not: same draws."""
+    rng = np.random.default_rng(8)
+    right = (rng.random(40) < 0.6).astype(float)
+    near = right + 1e-9 * rng.random(40)
+    both = over_questions(np.stack([right, near, 1 - right], axis=1), 500)
+    assert [both[1].low, both[1].high] == pytest.approx([both[0].low, both[0].high], abs=2e-9)
+    assert [both[2].low, both[2].high] == pytest.approx([1 - both[0].high, 1 - both[0].low], abs=1e-12)
+    (alone,) = over_questions(near[:, None], 500)
+    assert (alone.low, alone.high) == pytest.approx((both[1].low, both[1].high), abs=1e-12)
+
+
+def test_a_replicate_without_a_value_is_left_out_and_counted() -> None:
+    """Two of 40 questions have a value: (38/40)^40 = 12.9 % of resamples draw neither."""
+    values = np.full(40, np.nan)
+    values[:2] = (0.0, 1.0)
+    (found,) = over_questions(values[:, None], 4000)
+    lost = int(found.note.split("; ")[1].split()[0])
+    assert lost / 4000 == pytest.approx((38 / 40) ** 40, abs=0.02)
+    assert (found.value, found.low, found.high) == (0.5, 0.0, 1.0)
+    with pytest.raises(InvalidValue, match="at least two questions"):
+        over_questions(np.array([[1.0], [np.nan]]))

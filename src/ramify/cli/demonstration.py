@@ -18,19 +18,18 @@ from ramify.ledger import Ledger, Spent, Tokens
 from ramify.metrics import (
     Estimate,
     PassHat,
-    Percentile,
     Tally,
     available,
     best_of_n,
-    bootstrap_means,
     observed,
     plurality,
 )
+from ramify.metrics.bankcurve import over_questions
 from ramify.metrics.curves import bank_costs
 from ramify.models import OutcomeHead, ValueHead
 from ramify.run import BudgetForcing, Leaves, Search, Sequential, run_leaves, run_search, run_sequential
 from ramify.search import Beam, ToDelimiter, svg_picture
-from ramify.types import Key, Sampler
+from ramify.types import Sampler
 
 __all__ = ["Alone", "Measured", "Setting", "finding", "forced", "grown", "measured", "sampled"]
 
@@ -187,7 +186,7 @@ def _with(
 
 def mean(values: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
     """The mean over questions, drawn alike for every row, so that rows are paired."""
-    return Percentile()(bootstrap_means(values, Key("demo", "bootstrap", 0), 2000, bounds=bounds))
+    return over_questions(values[:, None], run="demo", bounds=bounds)[0]
 
 
 # ---------------------------------------------------------------------------------------------------------------- words

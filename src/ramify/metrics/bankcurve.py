@@ -12,9 +12,11 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.decide.replay import BUDGETS
 from ramify.errors import InvalidValue, is_whole, require
+from ramify.keys import generator
 from ramify.metrics.estimate import Estimate
 from ramify.metrics.interval import Percentile
-from ramify.metrics.resample import bootstrap_means
+from ramify.metrics.resample import Resample
+from ramify.metrics.units import check, counts_of
 from ramify.types import Key
 
 __all__ = ["BUDGETS", "BankCurve", "Diagnostic", "deployable", "floats", "over_questions", "whole_budgets"]
@@ -116,14 +118,27 @@ def over_questions(
 ) -> tuple[Estimate, ...]:
     """Percentile intervals of the column means of a table ``[Q, K]``, from the same resamples of questions throughout.
 
-    Tables of the same questions under one ``run`` are resampled alike, so the intervals of two of them are paired.
+    Which questions are drawn depends on ``run``, how many there are, and nothing else: tables of the same questions
+    under one ``run`` are resampled alike whatever their values, so the intervals of two of them are paired.
     """
-    found = []
-    for column, values_at in enumerate(np.asarray(values, dtype=float).T):
-        if np.isnan(values_at).all():
+    table = np.asarray(values, dtype=float)
+    there = ~np.isnan(table)
+    few = there.any(axis=0) & (there.sum(axis=0) < 2)
+    require(not few.any(), "values", "a column", "each column needs values in at least two questions")
+    check(replicates, max(2, len(table)))
+    many, columns = table.shape
+    sums = np.concatenate([np.where(there, table, 0.0), there], axis=1)
+    rng, found = generator(Key(run, "", 0, "questions")), []
+    again = np.concatenate([counts @ sums for counts in counts_of(rng, np.ones(many, dtype=np.int64), replicates)])
+    for column, mean in enumerate(mean_in(table)):
+        if np.isnan(mean):
             found.append(Estimate.descriptive(float("nan"), "no question is in"))
             continue
-        sample = bootstrap_means(values_at, Key(run, "", 0, "questions"), replicates, bounds=bounds)
+        size = again[:, columns + column]
+        lost = int((size == 0).sum())  # replicates that drew no question with a value
+        means = again[size > 0, column] / size[size > 0]
+        gone = f"{lost} replicates without a value left out" if lost else ""
+        sample = Resample(float(mean), means, np.empty(0), np.empty(0), ("questions",), bounds, note=gone)
         estimate = Percentile(level)(sample)
         extra = notes[column] if notes else ""
         found.append(dataclasses.replace(estimate, note="; ".join(part for part in (estimate.note, extra) if part)))
