@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from ramify.arrays import Array
 from ramify.errors import InvalidValue
 from ramify.metrics import (
     Accuracy,
@@ -96,11 +98,38 @@ def test_groups_weigh_the_same_in_the_macro_average() -> None:
     assert found.questions == (5, 20, 80)
     spread = np.sqrt(sum(tally.correct[labels == g].var() / 100 / n for g, n in zip("abc", sizes, strict=True)) / 9)
     assert found.macro.width == pytest.approx(2 * 1.96 * spread, rel=0.1), "stratified: groups are kept"
-    assert found.heterogeneity.p < 1e-6
+    assert found.heterogeneity.p == 1e-4, "no permutation of 9,999 divides them so"
     assert found.heterogeneity.share > 0.9
     balanced = summarise(tally, np.arange(105) % 7, PassAt(4), KEY, 1_000)
     assert balanced.heterogeneity.p > 1e-3
     assert balanced.micro.value == pytest.approx(balanced.macro.value, rel=1e-12), "groups of one size"
+
+
+def test_groups_whose_questions_all_fared_alike_are_compared_too() -> None:
+    """Two right and two wrong questions: of 6 ways to divide them 2 are as uneven, so p is 1/3 and not next to 0."""
+    two = summarise(Tally.of([[1], [1], [0], [0]]), ["a", "a", "b", "b"], Accuracy(), KEY, 200).heterogeneity
+    assert two.p == pytest.approx(1 / 3, abs=0.02)  # 9,999 permutations: a standard error of 0.005
+    assert np.isnan([two.q, two.share, two.between]).all(), "no variance to weigh by"
+    assert two.spread == 1
+    ten = summarise(Tally.of([[1]] * 10 + [[0]] * 10), ["a"] * 10 + ["b"] * 10, Accuracy(), KEY, 200).heterogeneity
+    assert ten.p == 1e-4  # 2 / C(20, 10) is 1.1e-5
+    alike = summarise(Tally.of([[1, 0]] * 6), ["a", "b"] * 3, Accuracy(), KEY, 200).heterogeneity
+    assert alike.p == 1
+
+
+def test_permuted_labels_against_another_program() -> None:
+    rng = np.random.default_rng(5)
+    labels, right = np.repeat([0, 1, 2], [4, 6, 9]), rng.binomial(8, np.repeat([0.4, 0.5, 0.7], [4, 6, 9]))
+    tally = Tally(right, np.full(19, 8))
+
+    def between(*samples: Array) -> float:
+        return float(sum(len(each) * (each.mean() - right.mean()) ** 2 for each in samples))
+
+    samples = [right[labels == g] for g in range(3)]
+    other = stats.permutation_test(
+        samples, between, n_resamples=9_999, alternative="greater", rng=np.random.default_rng(1)
+    )
+    assert summarise(tally, labels, Accuracy(), KEY, 200).heterogeneity.p == pytest.approx(other.pvalue, abs=0.02)
 
 
 def test_a_group_without_two_usable_questions_is_named() -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
 
 from ramify.arrays import Array
 from ramify.errors import require
@@ -20,12 +19,20 @@ from ramify.types import Key
 __all__ = ["GroupSummary", "Heterogeneity", "summarise"]
 
 
+PERMUTATIONS = 9_999  # of the labels, beside the labels as they are
+BLOCK = 1 << 20  # labels or cells held at a time
+
+
 @dataclass(frozen=True, slots=True)
 class Heterogeneity:
-    """How much groups differ beyond what sampling questions explains (Cochran; DerSimonian and Laird; Higgins)."""
+    """How much groups differ beyond what sampling questions explains (Cochran; DerSimonian and Laird; Higgins).
+
+    ``p`` permutes the labels of the questions, so it holds for groups of few questions and for groups whose questions
+    all fared alike. The others weigh groups by their variances, and are NaN where a group has none.
+    """
 
     q: float  # Σ (value - pooled)² / variance
-    p: float  # P(χ² with groups - 1 degrees of freedom >= q): small where groups differ
+    p: float  # P(groups differ at least as much | the labels mean nothing): small where groups differ
     between: float  # τ², the variance of the groups' true values
     share: float  # I², how much of the variance of the values is between groups
     spread: float  # the largest value minus the smallest
@@ -89,23 +96,52 @@ def summarise(
         values=tuple(estimate(*pair) for pair in zip(observed, drawn, strict=True)),
         micro=estimate(whole, functional(layout.profile(pooled))),
         macro=estimate(float(np.mean(observed)), np.mean(drawn, axis=0)),
-        heterogeneity=heterogeneity(np.array(observed), np.array([each.var(ddof=1) for each in drawn])),
+        heterogeneity=heterogeneity(
+            np.array(observed),
+            np.array([each.var(ddof=1) for each in drawn]),
+            permuted(layout, np.searchsorted(names, kept), functional, key._replace(stream=f"{key.stream}/permuted")),
+        ),
     )
 
 
-def heterogeneity(values: Array, variances: Array) -> Heterogeneity:
-    """The heterogeneity of estimates ``[G]`` with known variances ``[G]``; one without variance is left out of q.
+def heterogeneity(values: Array, variances: Array, p: float = np.nan) -> Heterogeneity:
+    """The heterogeneity of estimates ``[G]`` with known variances ``[G]``: NaN but for p where one has no variance.
 
     >>> round(heterogeneity(np.array([0.2, 0.4, 0.6]), np.full(3, 0.01)).q, 6)
     8.0
     """
-    known = variances > 0
     spread = float(values.max() - values.min())
-    if known.sum() < 2:
-        return Heterogeneity(np.nan, np.nan, np.nan, np.nan, spread)
-    w, x = 1 / variances[known], values[known]
+    if not (variances > 0).all():
+        return Heterogeneity(np.nan, p, np.nan, np.nan, spread)
+    w, x = 1 / variances, values
     q = float((w * (x - (w * x).sum() / w.sum()) ** 2).sum())
     free = len(x) - 1
-    between = max(0.0, (q - free) / (w.sum() - (w**2).sum() / w.sum()))
+    between = max(0.0, (q - free) / (w.sum() - (w**2).sum() / w.sum())) if free else 0.0
     share = max(0.0, (q - free) / q) if q > 0 else 0.0
-    return Heterogeneity(q, float(chdtrc(free, q)), float(between), share, spread)
+    return Heterogeneity(q, p, float(between), share, spread)
+
+
+def permuted(
+    layout: Layout, groups: Array, functional: Functional, key: Key, permutations: int = PERMUTATIONS
+) -> float:
+    """P(Σ_g n_g (value_g - value)² is at least what it is), labels ``groups [Q]`` permuted over the questions.
+
+    The labels as they are count among the permutations, so p is never 0 and the test never too eager.
+    """
+    rng, sizes = generator(key), np.bincount(groups)
+    cells = len(sizes) * layout.width
+    whole = functional(layout.profile(np.bincount(layout.code, minlength=layout.width).astype(np.float64)))
+
+    def between(labels: Array) -> Array:
+        """[r] of labels ``[r, Q]``."""
+        place = np.arange(len(labels))[:, None] * cells + labels * layout.width + layout.code
+        counts = np.bincount(place.reshape(-1), minlength=len(labels) * cells).astype(np.float64)
+        values = functional(layout.profile(counts.reshape(len(labels), len(sizes), layout.width)))
+        return (sizes * (values - whole) ** 2).sum(axis=-1)
+
+    seen, step, more = float(between(groups[None])[0]), max(1, BLOCK // max(cells, len(groups))), 0
+    for first in range(0, permutations, step):
+        rows = min(step, permutations - first)
+        again = between(rng.permuted(np.broadcast_to(groups, (rows, len(groups))), axis=1))
+        more += int((again >= seen * (1 - 1e-9)).sum())  # equal sums may differ in their last digits
+    return (1 + more) / (1 + permutations)
