@@ -115,6 +115,24 @@ def test_selection_against_every_subset() -> None:
     assert (np.diff(found.exposed) >= 0).all()
 
 
+def test_the_same_questions_are_in_at_every_k_and_nothing_selected_is_not_right() -> None:
+    """One score of four, and it is of the right candidate: it is reached by k of 4, so the grade is k / 4.
+
+    The second question has all four scores, wrong ones only: 0 throughout. Means (k / 4 + 0) / 2, as best_of_n has it.
+    """
+    nan = np.nan
+    score = np.array([[0.9, nan, nan, nan], [0.1, 0.2, 0.3, 0.4]])
+    grade = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    bank = Candidates(np.zeros((2, 4), dtype=int), evidence={"v": score})
+    found = over_optimisation(bank, "v", grade, threshold=0.35)
+    assert found.grade == pytest.approx([1 / 8, 2 / 8, 3 / 8, 4 / 8])
+    assert found.grade == pytest.approx(best_of_n(bank, "v", grade).mean)
+    assert found.left_out.tolist() == [0, 0, 0, 0]
+    # The selected of the first scores 0.9 if there is one; of the second, the mean largest of k of (.1, .2, .3, .4).
+    assert found.score == pytest.approx([(0.9 + x) / 2 for x in (0.25, 1 / 3, 0.375, 0.4)])
+    assert found.false_positive == pytest.approx([k / 8 for k in (1, 2, 3, 4)])  # 0.4 is wrong and reached by k of 4
+
+
 def test_an_expected_score_needs_finite_ones_and_a_mask_is_missing() -> None:
     bank = Candidates(np.array([[0, 1]]), evidence={"v": np.array([[-np.inf, 1.0]])})
     with pytest.raises(InvalidValue, match="an expected score needs finite ones"):

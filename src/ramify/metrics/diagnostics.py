@@ -189,11 +189,12 @@ def _flat(score: Array, grade: Array) -> tuple[Array, Array, int]:
 class Selection:
     """Best-of-N against k, exactly: what the score says of the selected candidate, and what it is.
 
-    Over-optimisation is ``score`` rising while ``grade`` falls.
+    Over-optimisation is ``score`` rising while ``grade`` falls. The questions are those of ``best_of_n`` and so are the
+    grades: where no candidate of a subset has a score nothing is selected, which is worth 0 and no false positive.
     """
 
     budgets: Array  # [K]
-    score: Array  # [K] the expected score of the selected, over questions where one is always selected
+    score: Array  # [K] the expected score of the selected, if there is one
     grade: Array  # [K] its expected grade
     false_positive: Array  # [K] P(it scores at least ``threshold`` and is wrong)
     exposed: Array  # [K] P(some wrong candidate among the k scores at least ``threshold``)
@@ -226,10 +227,11 @@ def over_optimisation(
     cut = float(np.median(score[able])) if threshold is None else threshold
     false = np.where(np.isnan(grades), np.nan, (score >= cut) & (grades < 1)).astype(float)
     grade = selected(candidates, score, grades, ks)
-    kept = ~np.isnan(grade) & np.isclose(selected(candidates, score, np.ones(score.shape), ks), 1.0)
+    kept, some = ~np.isnan(grade), selected(candidates, score, np.ones(score.shape), ks)
+    scored = selected(candidates, score, np.where(able, score, 0.0), ks)  # 0 where nothing is selected
     tables = {
-        "score": np.where(kept, selected(candidates, np.where(able, score, np.nan), score, ks), np.nan),
-        "grade": np.where(kept, grade, np.nan),
+        "score": np.divide(scored, some, out=np.full(grade.shape, np.nan), where=kept & (some > 0)),
+        "grade": grade,
         "false_positive": np.where(kept, selected(candidates, score, false, ks), np.nan),
         "exposed": np.where(kept, _any(candidates.drawn, able & (np.nan_to_num(false) > 0), ks), np.nan),
     }
