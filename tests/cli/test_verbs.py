@@ -301,3 +301,52 @@ def test_what_was_taken_for_the_grades_is_no_evidence(run: Run) -> None:
         ran = run("decide", "a.csv", "--rule", "BestOfN('score')", *more)
         assert ran.code == 2
         assert "it has seen references" in ran.err
+
+
+def test_a_missing_grade_leaves_out_a_question_and_not_the_number(run: Run) -> None:
+    """Four alike for one question, two of each for another, of which one has no grade: the first alone is in."""
+    listed = [{"question": "a", "answer": "1", "correct": 1}] * 4
+    listed += [{"question": "b", "answer": "1", "correct": 1}] * 2 + [{"question": "b", "answer": "2"}] * 2
+    written("my.jsonl", listed)
+    ran = run("stop", "my.jsonl", "--stop", "AdaptiveConsistency(0.95)", "--json")
+    assert ran.code == 0, ran.err
+    (row,) = ran.found["stops"]
+    assert row["accuracy"] == 1.0
+    assert row["left_out"] == 1
+    said = run("stop", "my.jsonl", "--stop", "AdaptiveConsistency(0.95)").out
+    assert "Questions left out, because what would be submitted has no grade: AdaptiveConsistency(" in said
+
+
+def test_rows_at_different_k_say_whom_they_leave_out(run: Run) -> None:
+    listed = [
+        {"question": q, "answer": "1", "correct": q != "c"} for q, n in (("a", 4), ("b", 4), ("c", 2)) for _ in range(n)
+    ]
+    written("my.jsonl", listed)
+    ran = run("decide", "my.jsonl", "--k", "2,4,99")
+    assert ran.code == 0, ran.err
+    two, four, beyond = (line.split() for line in ran.out.splitlines() if line.startswith("Plurality"))
+    assert (two[1], two[2], two[-1]) == ("2", "0.667", "0")
+    assert (four[1], four[2], four[-1]) == ("4", "1.000", "1")
+    assert (beyond[1], beyond[2], beyond[-1]) == ("99", "–", "3")
+    assert "Rows at different k are of different questions" in ran.out
+    assert "Nothing at k = 99: no question has more than 4 candidates." in ran.out
+
+
+def test_one_question_ranks_without_intervals(run: Run) -> None:
+    for name, right in (("one", (1, 0)), ("two", (1, 1))):
+        written(f"{name}.jsonl", [{"question": "a", "answer": str(i), "correct": g} for i, g in enumerate(right)])
+    ran = run("rank", "one.jsonl", "two.jsonl")
+    assert ran.code == 0, ran.err
+    assert "0.500 to 0.500" not in ran.out
+    assert "1 question that all have (0 others left out): nothing to resample, so no interval." in ran.out
+    assert run("rank", "one.jsonl", "two.jsonl", "--json").found["covers"] == []
+
+
+def test_options_of_an_audit_may_stand_before_the_file(run: Run) -> None:
+    written(
+        "my.jsonl", [{"question": "a", "answer": None, "correct": 0}, {"question": "b", "answer": "1", "correct": 1}]
+    )
+    before, after = run("audit", "--strict", "my.jsonl"), run("audit", "my.jsonl", "--strict")
+    assert (before.code, before.out) == (after.code, after.out)
+    assert after.code == 1
+    assert "answers" in run("audit", "--help").out

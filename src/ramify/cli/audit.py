@@ -23,7 +23,7 @@ class Defaulting(TyperGroup):
     """``ramify audit PATH`` is ``ramify audit bank PATH``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        if args and args[0] not in (*self.commands, "--help"):  # options may come before the path
             args = ["bank", *args]
         return super().parse_args(ctx, args)
 

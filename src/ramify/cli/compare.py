@@ -107,15 +107,16 @@ def rank(
     whole = np.stack([np.pad(t, ((0, 0), (0, width - t.shape[1])), constant_values=np.nan) for t in tables])
     scorer = value(by, "--by", "metric")
     found = ranked(whole, scorer, models=_names(paths), replicates=replicates, level=level)
+    several = len(banks[0].questions) >= 2  # of one question every resample is the question itself
     order = sorted(range(len(paths)), key=lambda m: (int(found.ranks[m]), m))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": found.models[m],
             "rank": int(found.ranks[m]),
             "score": float(found.scores[m]),
-            "low": float(found.low[m]),
-            "high": float(found.high[m]),
-            "chances": found.chances[m].tolist(),
+            "low": float(found.low[m]) if several else None,
+            "high": float(found.high[m]) if several else None,
+            "chances": found.chances[m].tolist() if several else None,
         }
         for m in order
     ]
@@ -126,13 +127,16 @@ def rank(
             str(row["name"]),
             str(row["rank"]),
             number(row["score"]),
-            f"{row['low']:.3f} to {row['high']:.3f}",
-            f"{row['chances'][0]:.2f}",
+            f"{row['low']:.3f} to {row['high']:.3f}" if several else "–",
+            f"{row['chances'][0]:.2f}" if several else "–",
         ]
         for row in rows
     ]
     note = f"{answer['questions']} questions that all have ({left_out} others left out); intervals cover questions."
-    emit(as_json, answer | {"covers": list(found.covers)}, table(header, lines), note)
+    if not several:
+        note = f"1 question that all have ({left_out} others left out): nothing to resample, so no interval."
+    covers = list(found.covers) if several else []
+    emit(as_json, answer | {"covers": covers}, table(header, lines), note)
 
 
 def _names(paths: list[Path]) -> list[str]:

@@ -85,8 +85,11 @@ def stop(
     Retrospective: every candidate was drawn and paid for, so this shows decisions and no savings. A run under a stop,
     which saves, is `ramify sample ... --stop TEXT`. `ramify methods --kind stop` lists the rules.
     """
+    import numpy as np
+
     from ramify.cli.parts import layers_for, value
     from ramify.metrics import replay_stop
+    from ramify.metrics.bankcurve import mean_in
 
     source = read_with(path, evidence, maps, reference)
     outcomes, chosen = source.graded(grades), value(rule, "--rule", "rule")
@@ -100,13 +103,14 @@ def stop(
                 "stop": repr(each),
                 "samples": float(found.samples.mean()),
                 "stopped": float(found.stopped.mean()),
-                "accuracy": float(found.values.mean()),
+                "accuracy": float(mean_in(found.values)),
+                "left_out": int(np.isnan(found.values).sum()),
                 "error": found.error,
                 "same_answer": float(found.same.mean()),
                 "no_answer": float(found.invalid.mean()),
             }
         )
-        in_orders = float(found.whole.mean())  # ties go to the earliest, so the order decides: compare in the same ones
+        in_orders = float(mean_in(found.whole))  # ties go to the earliest, so the order decides: compare in the same
     whole_bank = submission(chosen, source.bank, outcomes, 0.95) | {"accuracy_in_orders": in_orders}
     answer = {"source": str(path), "label": "retrospective", "rule": repr(chosen), "stops": rows, "whole": whole_bank}
     header = ["stop", "samples", "stopped", "accuracy", "same answer as all", "no answer"]
@@ -116,6 +120,9 @@ def stop(
     lines.append(["(all candidates)", drawn, "–", number(in_orders), "–", "–"])
     note = "Retrospective: all candidates had been drawn and paid for. Savings are claimed by runs under a stop alone."
     means = f"Means over {replicates} orders of each question's candidates, the same for every row."
+    left = [f"{row['stop']}: {row['left_out']}" for row in rows if row["left_out"]]
+    if left:
+        means += f"\nQuestions left out, because what would be submitted has no grade: {'; '.join(left)}."
     emit(as_json, answer, table(header, lines), f"{note}\n{means}")
 
 
@@ -213,21 +220,51 @@ def _curves(
         rules, bank, graded, evidence=names, budgets=budgets, replicates=replicates, utility=_pairs(bank, utility)
     )
     rows = [
-        {"rule": repr(rule), "k": k, "accuracy": estimate, "error": float(error)}
+        {"rule": repr(rule), "k": k, "accuracy": estimate, "error": float(error), "left_out": int(left)}
         for rule, curve in zip(rules, curves, strict=True)
-        for k, estimate, error in zip(budgets, curve.estimates(level=level), curve.error, strict=True)
+        for k, estimate, error, left in zip(budgets, _estimates(curve, level), curve.error, curve.left_out, strict=True)
     ]
-    return {"source": str(source.path), "kind": "shared-bank", "estimand": curves[0].estimand, "rows": rows}
+    most = int(bank.drawn.sum(axis=1).max(initial=0))
+    about = {"source": str(source.path), "kind": "shared-bank", "estimand": curves[0].estimand, "candidates": most}
+    return {**about, "rows": rows}
+
+
+def _estimates(curve: Any, level: float) -> list[Any]:
+    """The curve's means with intervals, without where fewer than two questions are in."""
+    import numpy as np
+
+    from ramify.metrics import Estimate
+    from ramify.metrics.bankcurve import over_questions
+
+    many, few = (~np.isnan(curve.values)).sum(axis=0), "fewer than two questions"
+    return [
+        over_questions(column[:, None], level=level, bounds=(0.0, 1.0))[0]
+        if there >= 2
+        else Estimate.descriptive(float(mean), few)
+        for column, there, mean in zip(curve.values.T, many, curve.mean, strict=True)
+    ]
 
 
 def _told_curves(found: dict[str, Any]) -> list[str]:
     header = ["rule", "k", "accuracy", "interval", "simulation error"]
+    left = any(row["left_out"] for row in found["rows"])
     rows = [
-        [row["rule"], str(row["k"]), number(row["accuracy"].value), span(row["accuracy"]), number(row["error"], 4)]
+        [
+            *(row["rule"], str(row["k"]), number(row["accuracy"].value), span(row["accuracy"])),
+            *(number(row["error"], 4), *([str(row["left_out"])] if left else [])),
+        ]
         for row in found["rows"]
     ]
     note = "Shared bank: every rule saw the same seeded subsets. Intervals cover questions; the simulation's own error"
-    return [table(header, rows), f"{note} stands beside them."]
+    note += " stands beside them."
+    beyond = sorted({row["k"] for row in found["rows"] if row["k"] > found["candidates"]})
+    if left:
+        note += "\nRows at different k are of different questions: those without k candidates, or without a grade that"
+        note += " matters, are left out."
+    if beyond:
+        listed = ", ".join(map(str, beyond))
+        note += f"\nNothing at k = {listed}: no question has more than {found['candidates']} candidates."
+    return [table(header + (["questions left out"] if left else []), rows), note]
 
 
 def _told(rows: list[dict[str, Any]]) -> str:
