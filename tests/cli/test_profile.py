@@ -174,3 +174,19 @@ def test_the_newcomers_path_as_a_script(tmp_path: Path) -> None:
     assert "outcome.correct  <- correct" in ran.stdout
     assert "The page, with every question and answer: my-profile.html" in ran.stdout
     assert "<html" in (tmp_path / "my-profile.html").read_text()
+
+
+def test_the_page_is_asked_what_the_terminal_is_asked_and_says_the_same(run: Run) -> None:
+    written("my.jsonl", rows())
+    ran = run("profile", "my.jsonl", "--k", "1,3", "--level", "0.5", "--json")
+    assert ran.code == 0, ran.err
+    page = Path("my-profile.html").read_text()
+    data = json.loads(page.split('id="figures-data"')[1].partition(">")[2].partition("</script>")[0])["discovery"]
+    shown = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
+    assert sorted({row["k"] for row in shown}) == [1, 3]
+    assert {row["band"] for row in shown} == {"50 % interval over questions"}
+    for row in ran.found["profile"]:
+        for name in ("Pass@k", "pass^k"):
+            (there,) = [each for each in shown if (each["series"], each["k"]) == (name, row["k"])]
+            here = [row[name][end] for end in ("value", "low", "high")]
+            assert here == pytest.approx([there["share"], there["low"], there["high"]], abs=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import html.parser
 import json
@@ -15,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify.bank import Bank, Outcomes, Proposal
+from ramify.bank import Bank, Layer, Outcomes, Proposal
 from ramify.errors import InvalidValue
 from ramify.metrics import PassAt, Tally, gap, observed, plurality
-from ramify.report import Case, Page, profile_page, vendor
+from ramify.report import Case, Page, Remark, profile_page, vendor
 from tests.report.synthetic import hostile, looks_real
 
 
@@ -92,9 +93,10 @@ def test_the_finding_says_the_numbers(real: tuple[Bank, Outcomes, Page]) -> None
 
 def test_every_accuracy_table_has_what_belongs_beside_it(real: tuple[Bank, Outcomes, Page]) -> None:
     page = real[2]
-    for name in ("rates", "reducers", "stops"):
+    for name in ("rates", "reducers", "stops", "heterogeneity"):
         labels = {column.key for column in page.tables()[name].columns}
-        assert {"invalid", "tokens"} <= labels, name
+        assert {"invalid", "capped", "tokens"} <= labels, name
+    assert {"invalid", "capped", "tokens"} <= set(page.figures()["groups"].columns())
     shares = page.tables()["rates"].rows[0]
     bank = real[0]
     assert shares["invalid"] == (bank.answers < 0).mean()
@@ -107,7 +109,8 @@ def test_no_band_is_called_a_confidence_interval(real: tuple[Bank, Outcomes, Pag
     assert "confidence interval" not in said
     for figure in real[2].figures().values():
         bands = {row["band"] for row in figure.rows if "band" in row}
-        assert bands <= {"95 % interval over questions"}, figure.name
+        drawn = ", drawn within groups" if figure.name == "groups" else ""
+        assert bands <= {f"95 % interval over questions{drawn}"}, figure.name
 
 
 def test_axes_of_cost_say_what_they_leave_out(real: tuple[Bank, Outcomes, Page]) -> None:
@@ -233,3 +236,129 @@ def test_the_finding_holds_many_candidates_against_one_of_the_same_questions() -
     assert "Among 4 candidates, which 2 of these questions have, there is a right one for 100.0 %" in page.finding
     assert "no more than one candidate alone on them." in page.finding
     assert "33.3 % of all questions are never solved" in page.finding
+
+
+# ---------------------------------------------------------------------------------------------------------- the finding
+
+
+def test_all_right_is_no_limit_of_the_model() -> None:
+    bank = Bank.of({"a": ["1", "1"], "b": ["1", "1"]})
+    page = profile_page(bank, Outcomes.of(bank, np.ones((2, 2))))
+    assert "Every candidate is right, so these questions cannot tell rules or models apart." in page.finding
+    assert "limit" not in page.finding
+    (said,) = [part.words for part in remarks(page) if "one point" in part.words]
+    assert said.startswith("An interval of one point, such as [100.0, 100.0], says that all questions fared alike")
+
+
+def test_no_answer_is_not_laid_to_the_model() -> None:
+    bank = Bank.of([[None, None], [None, None]])
+    page = profile_page(bank, Outcomes.of(bank, np.zeros((2, 2))))
+    assert "No candidate has an answer: look at how answers are read" in page.finding
+    bank = Bank.of([["1", "2"], ["3", "4"]])
+    page = profile_page(bank, Outcomes.of(bank, np.zeros((2, 2))))
+    assert "No candidate is right, so no rule can help." in page.finding
+
+
+def test_shares_are_of_the_questions_that_have_grades() -> None:
+    """Three questions of two candidates, one without a grade: half of two are right, and one of two is never solved."""
+    bank = Bank.of([["1", "1"], ["2", "2"], ["3", "3"]])
+    nan = math.nan
+    page = profile_page(bank, Outcomes.of(bank, [[1.0, 1.0], [0.0, 0.0], [nan, nan]]))
+    assert "One candidate is right on 50.0 % of the 2 of 3 questions that have grades" in page.finding
+    assert (
+        "which 2 of these questions have with the grades that matter, there is a right one for 50.0 %" in page.finding
+    )
+    assert "50.0 % of graded questions are never solved and 50.0 % always." in page.finding
+    (headroom,) = [section for section in page.sections if section.name == "headroom"]
+    assert headroom.lead.startswith("Of 2 graded questions, 50.0 % are never solved")
+
+
+def test_one_question_has_no_interval_and_none_that_is_rough() -> None:
+    bank = Bank.of([["1", "1", "2", "3"]])
+    said = [part.words for part in remarks(profile_page(bank, Outcomes.of(bank, [[1.0, 1.0, 0.0, 0.0]])))]
+    assert "bank: one question has grades, so there are no intervals over questions." in said
+    assert not [words for words in said if "rough" in words]
+
+
+def test_what_has_to_be_known_stands_beside_the_first_number() -> None:
+    bank, outcomes = looks_real(12, 4)
+    page = profile_page(bank, outcomes)
+    assert isinstance(page.sections[0].parts[0], Remark)
+    assert "intervals over 12 questions are rough." in page.sections[0].parts[0].words
+
+
+def test_a_fifth_score_is_named_where_it_is_not_drawn() -> None:
+    bank, outcomes = looks_real(8, 4)
+    for name in ("fourth", "fifth", "sixth"):
+        bank = bank.attach(name, Layer(np.random.default_rng(len(name)).random(bank.shape), name))
+    page = profile_page(bank, outcomes)
+    said = [part.words for part in remarks(page)]
+    assert "demo: sixth and compass have no curve: the first 4 scores do." in said  # deployable scores come first
+    assert [words for words in said if words.endswith("because there are more than 4: demo: sixth and compass.")]
+    assert "the best of 5 rules with a curve here" in page.finding  # plurality and four scores
+
+
+def test_a_vote_that_beats_every_curve_is_named_in_the_finding() -> None:
+    """The highest score is wrong and two answers tie in votes: only a vote that weighs by rank is right."""
+    answers, scores = ["wrong", "right", "right", "other", "other"], [5.0, 4.0, 3.0, 2.0, 1.0]
+    bank = Bank.of({"a": answers, "b": answers}, scores={"v": [scores, scores]})
+    page = profile_page(bank, Outcomes.of(bank, [[0.0, 1.0, 1.0, 0.0, 0.0]] * 2))
+    # Borda weights 5, 4 + 3, 2 + 1: right wins. Plurality shares a tie of two with two: 1/2. Best of N: 0.
+    assert "plurality, the best of 2 rules with a curve here, submits one for 50.0 %" in page.finding
+    assert "Of all 4 rules on the whole bank, Borda vote by v submits most: 100.0 %." in page.finding
+    shown = {row["rule"]: row["share"] for row in page.figures()["reducers"].rows}
+    assert shown["Borda vote by v"] == max(share for rule, share in shown.items() if not rule.startswith("Pass"))
+
+
+def test_the_page_is_asked_for_the_level_and_the_budgets_of_its_reader(real: tuple[Bank, Outcomes, Page]) -> None:
+    bank, outcomes, whole = real
+    page = profile_page(bank, outcomes, title="A bank", level=0.5, budgets=(1, 3))
+    rows = [row for row in page.figures()["discovery"].rows if row["series"] == "Pass@k"]
+    assert [row["k"] for row in rows] == [1, 3]
+    assert {row["band"] for row in rows} == {"50 % interval over questions"}
+    assert "50 % interval over questions" in page.finding
+    assert "Among 3 candidates there is a right one" in page.finding
+    assert page.figures()["reducers"].title == "Rules on the same 8 candidates"
+    assert page.figures()["headroom"].rows == whole.figures()["headroom"].rows
+    assert "Only k = 1 was asked for" in profile_page(bank, outcomes, budgets=[1]).finding
+    with pytest.raises(InvalidValue, match=r"budgets = \[99\]: use numbers of candidates from 1 to 8"):
+        profile_page(bank, outcomes, budgets=[1, 99])
+
+
+def test_points_of_a_curve_say_how_many_questions_they_are_of() -> None:
+    bank = Bank.of({"a": ["1"] * 4, "b": ["1"] * 4, "c": ["2"]})
+    page = profile_page(bank, Outcomes.of(bank, [[1] * 4, [1] * 4, [0] + [math.nan] * 3]))
+    for name in ("discovery", "scaling"):
+        counts = {row["k"]: row["questions"] for row in page.figures()[name].rows}
+        assert counts == {1: 3, 2: 2, 4: 2}, name
+        assert "are of different ones: 3 at k = 1, 2 at k = 2 and 2 at k = 4." in page.figures()[name].note
+
+
+def test_choosing_by_a_score_is_the_curve_of_best_of_n() -> None:
+    """A score for one candidate in four only: small k often find none, which is not right."""
+    bank, outcomes = looks_real(12, 8)
+    values = bank.layers["verifier"].values.copy()
+    values[:, 2:] = np.nan
+    bank = dataclasses.replace(bank, layers={"verifier": Layer(values, "two of eight")})
+    page = profile_page(bank, outcomes)
+    chosen = [row for row in page.figures()["choosing"].rows if row["what"] == "right"]
+    curve = [row for row in page.figures()["scaling"].rows if row["series"] == "best of N by verifier"]
+    best = {row["k"]: row["share"] for row in curve}
+    assert {row["k"]: row["share"] for row in chosen} == pytest.approx(best)
+    assert {row["questions"] for row in chosen} == {12}
+
+
+def test_groups_are_tested_by_permuting_labels_and_small_p_is_said_as_such() -> None:
+    groups = {f"q{i}": {"field": "easy" if i < 8 else "hard"} for i in range(16)}
+    bank = Bank.of({f"q{i}": ["1", "1"] for i in range(16)}, groups=groups)
+    page = profile_page(bank, Outcomes.of(bank, [[1.0, 1.0]] * 8 + [[0.0, 0.0]] * 8))
+    table = page.tables()["heterogeneity"]
+    (row,) = table.rows
+    assert row["p"] == pytest.approx(2 / 12870, abs=3e-4)  # of C(16, 8) divisions two are as uneven
+    assert math.isnan(row["share"])
+    cells = dict(zip([column.key for column in table.columns], table.body()[0], strict=True))
+    assert (cells["p"], cells["share"]) == ("< 0.001", "–")
+
+
+def remarks(page: Page) -> list[Remark]:
+    return [part for section in page.sections for part in section.parts if isinstance(part, Remark)]

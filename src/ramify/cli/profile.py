@@ -77,21 +77,29 @@ def profile(
     if written is not None:
         from ramify.report import profile_page
 
-        profile_page(source.bank, outcomes, title=source.name).write(written)
+        asked = budgets if k else []  # otherwise the page takes those that most questions have
+        profile_page(source.bank, outcomes, title=source.name, level=level, budgets=asked).write(written)
     answer = {"source": str(path), **about, "profile": found, "posterior": predicted, "groups": groups}
     last = f"The page, with every question and answer: {written}" if written else ""
     emit(as_json, answer | {"page": written}, *_told(source, about, found, predicted, groups, level), last)
 
 
 def measured(tally: Tally, budgets: list[int], level: float) -> list[dict[str, Any]]:
-    """Each measure at each budget, of subsets of the bank, with a BCa interval over questions."""
-    from ramify.metrics import BCa, bootstrap_profile, observed
-    from ramify.types import Key
+    """Each measure at each budget, of subsets of the bank, with the interval over questions that the page has."""
+    import numpy as np
+
+    from ramify.metrics import observed
+    from ramify.metrics.bankcurve import over_questions
+    from ramify.metrics.units import Layout
 
     def estimate(functional: Any) -> Estimate:
-        if (tally.graded >= functional.k).sum() < 2:  # nothing to draw questions from
+        enough = tally.graded >= functional.k
+        if enough.sum() < 2:  # nothing to draw questions from
             return observed(tally, functional)
-        return BCa(level)(bootstrap_profile(tally, functional, Key("profile", "all", 0, "bootstrap"), REPLICATES))
+        layout, worth = Layout.of(tally.take(enough)), np.full(tally.questions, np.nan)
+        worth[enough] = functional(layout.profile(np.eye(layout.width)[layout.code]))  # [Q] a question by itself
+        found = over_questions(worth[:, None], level=level, bounds=(0.0, 1.0))[0]
+        return dataclasses.replace(found, note="; ".join(part for part in (found.note, tally.remark) if part))
 
     rows = []
     for k in budgets:
@@ -191,7 +199,8 @@ def _told(
         shares.append(f"{about['ungraded']} candidates without a grade count nowhere")
     head = "; ".join(shares)
     covers = (
-        f"{100 * level:g} % intervals: bootstrap over questions (BCa); they cover other questions, not other draws."
+        f"{100 * level:g} % intervals: bootstrap over questions (percentiles); they cover other questions, not other "
+        "draws."
     )
     if any(row[name].covers and row[name].width == 0 for row in found for name in MEASURES):
         covers += "\nAn interval of one point says that all questions fared alike, not that others will."

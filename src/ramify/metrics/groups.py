@@ -83,7 +83,12 @@ def summarise(
         observed.append(float(functional(layout.profile(counts.astype(np.float64)))))
         drawn.append(functional(layout.profile(again)))
     whole = float(functional(layout.profile(np.bincount(layout.code, minlength=layout.width).astype(np.float64))))
-    notes = [tally.remark, f"{int((~enough).sum())} questions left out" if not enough.all() else ""]
+    notes = [
+        "percentile",
+        "within groups",
+        tally.remark,
+        f"{int((~enough).sum())} questions left out" if not enough.all() else "",
+    ]
     note = "; ".join(part for part in notes if part)
 
     def estimate(value: float, values: Array) -> Estimate:

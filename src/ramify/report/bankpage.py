@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 import ramify
-from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes
 from ramify.metrics.estimate import Estimate
 from ramify.metrics.gap import gap
 from ramify.report import text
-from ramify.report.case import Case
+from ramify.report.case import Case, mean_of
 from ramify.report.groups import groups_section
-from ramify.report.health import bank_card, bank_remarks, card_section, headroom_section, trust_section
+from ramify.report.health import bank_card, bank_remarks, card_section, headroom_section, pointed, trust_section
 from ramify.report.profile import profile_section
 from ramify.report.questions import ROOM, Spell, explorer_section
-from ramify.report.selection import accuracy_section, scaling_section, selection_section
+from ramify.report.selection import accuracy_section, scaling_section, selection_section, submitted_by
 from ramify.report.stopping import stopping_section
 from ramify.report.values import Page, Picture
 from ramify.report.verifier import verifier_section
@@ -34,8 +34,12 @@ def profile_page(
     pictures: tuple[Picture, ...] = (),
     spell: Spell | None = None,
     room: int = ROOM,
+    level: float = 0.95,
+    budgets: Sequence[int] = (),
 ) -> Page:
     """A page about one bank. ``card`` adds to what the bank says of itself, ``spell`` gives the text of tokens.
+
+    Intervals have this ``level``; ``budgets`` are the k of the curves, doubling ones up to the bank's size by default.
 
     >>> bank = Bank.of({"easy": ["7", "7", "7"], "hard": ["1", "2", None]})
     >>> page = profile_page(bank, Outcomes.of(bank, [[1, 1, 1], [0, 1, 0]]))
@@ -43,7 +47,7 @@ def profile_page(
     'One candidate is right on 66'
     """
     name = title or next((proposal.run for proposal in bank.proposals if proposal.run), "") or "bank"
-    case = Case(text.shown(name), bank, outcomes)
+    case = Case(text.shown(name), bank, outcomes, level=level, asked=tuple(budgets))
     cases = [case]
     several = [scaling_section, profile_section, selection_section, stopping_section, verifier_section]
     sections = [
@@ -51,11 +55,15 @@ def profile_page(
         groups_section(cases),
         headroom_section(cases) if case.top > 1 else None,
         explorer_section(cases, {} if spell is None else {case.name: spell}, room),
-        card_section({**bank_card(case), **(card or {})}, (*bank_remarks(cases), *pictures)),
+        card_section({**bank_card(case), **(card or {})}, pictures),
         trust_section(cases, {}),
     ]
+    first = sections[0]
+    if first is not None:  # what has to be known stands beside the first number, not at the end
+        parts = (*bank_remarks(cases), *pointed(_estimates(case)), *first.parts)
+        sections[0] = dataclasses.replace(first, parts=parts)
     return Page(
-        title=title or f"What {text.count(case.top, 'candidate')} a question hold",
+        title=title or f"What {text.count(case.usual, 'candidate')} a question hold",
         subtitle=_subtitle(case),
         finding=finding_of(case),
         tiles=_tiles(case),
@@ -64,39 +72,67 @@ def profile_page(
     )
 
 
+def _estimates(case: Case) -> list[Estimate]:
+    curves = [case.ceiling, *([case.floor, *case.rules.values()] if case.top > 1 else [])]
+    return [each for curve in curves for each in case.intervals(curve)]
+
+
 def finding_of(case: Case) -> str:
     """What the numbers say, in a paragraph."""
-    top, rule = case.top, case.best_rule
-    ceiling, taken = case.intervals(case.ceiling)[-1], case.intervals(case.rules[rule])[-1]
-    left = gap(case.rules[rule], case.bank, case.outcomes).overall[-1]
-    wide = case.bank.drawn.sum(axis=1) >= top  # [Q] whom the numbers at ``top`` are about
-    alone = _alone(case, wide)
-    which = "" if wide.all() else f", which {int(wide.sum())} of these questions have,"
-    said = [
-        f"One candidate is right on {text.percent(case.accuracy.value)} of "
-        f"{text.count(len(case.bank.questions), 'question')} ({_interval(case)})."
-    ]
-    if top > 1:
+    many, graded = len(case.bank.questions), case.graded
+    asked = text.count(many, "question") if graded == many else f"the {graded:,} of {many:,} questions that have grades"
+    said = [f"One candidate is right on {text.percent(case.accuracy.value)} of {asked} ({_interval(case)})."]
+    if case.top > 1:
+        said += _among(case)
         said.append(
-            f"Among {top} candidates{which} there is a right one for {text.percent(ceiling.value)}; {rule}"
-            f"{f', the best of {len(case.rules)} rules here,' if len(case.rules) > 1 else ''} submits one for "
-            f"{text.percent(taken.value)}, {_change(taken.value - alone)}{' on them' if which else ''}."
-        )
-        said.append(_reading(float(left), ceiling.value - alone, rule))
-        said.append(
-            f"{text.percent(case.never)} of {'all ' if which else ''}questions are never solved "
+            f"{text.percent(case.never)} of {_all(case)}questions are never solved "
             f"and {text.percent(case.always)} always."
         )
     else:
-        said.append("There is one candidate a question, so nothing here is about choosing between candidates.")
+        why = "There is one candidate a question" if case.usual == 1 else "Only k = 1 was asked for"
+        said.append(f"{why}, so nothing here is about choosing between candidates.")
     return " ".join(filter(None, said))
 
 
-def _alone(case: Case, which: Array) -> float:
-    """The accuracy of one candidate on some questions ``[Q]``: what more candidates of these are held against."""
-    grades = case.grades[which]
-    graded = ~np.isnan(grades).all(axis=1)
-    return float(np.nanmean(grades[graded], axis=1).mean()) if graded.any() else case.accuracy.value
+def _all(case: Case) -> str:
+    """Which questions, where the sentence before spoke of some of them."""
+    if case.graded < len(case.bank.questions):
+        return "graded "
+    return "all " if np.isnan(case.ceiling.values[:, -1]).any() else ""
+
+
+def _among(case: Case) -> list[str]:
+    """What there is among the largest number of candidates, and what the best rule takes: all on the same questions."""
+    top, rule = case.top, case.best_rule
+    found = gap(case.rules[rule], case.bank, case.outcomes)
+    here = ~np.isnan(found.values[:, -1])  # [Q] whom both numbers are about
+    if not here.any():
+        return [f"No question has the grades of {top} candidates that a rule would need."]
+    wide = case.bank.drawn.sum(axis=1) >= top
+    which = ""
+    if not here.all():
+        lacks = "" if (here == wide).all() else " with the grades that matter"
+        which = f", which {int(here.sum())} of these questions have{lacks},"
+    ceiling, taken = (float(table[here, -1].mean()) for table in (found.available, found.taken))
+    alone = float(np.nanmean(case.grades[here], axis=1).mean())  # of the same questions, which need not be like all
+    best = f", the best of {len(case.rules)} rules with a curve here," if len(case.rules) > 1 else ""
+    return [
+        f"Among {top} candidates{which} there is a right one for {text.percent(ceiling)}; {rule}{best} submits one for "
+        f"{text.percent(taken)}, {_change(taken - alone)}{' on them' if which else ''}.",
+        _better(case, rule),
+        _reading(case, alone, taken, ceiling, rule, " of them" if which else ""),
+    ]
+
+
+def _better(case: Case, rule: str) -> str:
+    """A rule without a curve that is better still on the whole bank, so that no figure contradicts the finding."""
+    if case.top != case.usual:
+        return ""
+    means = {name: mean_of(worth) for name, (worth, kind) in submitted_by(case).items() if kind == "deployable"}
+    first = max(means, key=lambda name: np.nan_to_num(means[name], nan=-1.0))
+    if not means[first] > means[rule]:
+        return ""
+    return f"Of all {len(means)} rules on the whole bank, {first} submits most: {text.percent(means[first])}."
 
 
 def _interval(case: Case) -> str:
@@ -112,8 +148,15 @@ def _change(by: float) -> str:
     return f"{text.points(abs(by))} {'more' if by > 0 else 'fewer'} than one candidate alone"
 
 
-def _reading(left: float, gained: float, rule: str) -> str:
+def _reading(case: Case, alone: float, taken: float, ceiling: float, rule: str, whose: str) -> str:
     """Whether the next step is a better rule or a better model. Said only where the numbers say it."""
+    left, gained = ceiling - taken, ceiling - alone
+    if case.shares["invalid"] == 1:
+        return "No candidate has an answer: look at how answers are read, and at the cap, before judging the model."
+    if alone > 0.9995:
+        return f"Every candidate{whose} is right, so these questions cannot tell rules or models apart."
+    if ceiling < 0.0005:
+        return f"No candidate{whose} is right, so no rule can help."
     if gained < 0.005:
         return "More candidates add next to nothing here, so the model is the limit, not the choice."
     share = left / gained

@@ -15,6 +15,7 @@ from ramify.metrics.bankcurve import BUDGETS, BankCurve, mean_in, over_questions
 from ramify.metrics.estimate import Estimate
 from ramify.metrics.exact import available, best_of_n, plurality, selected
 from ramify.metrics.tally import Tally
+from ramify.report import text
 
 __all__ = ["Case", "budgets_to", "mean_of"]
 
@@ -48,10 +49,15 @@ class Case:
     outcomes: Outcomes
     replicates: int = 2000  # of every interval over questions
     level: float = 0.95
+    asked: tuple[int, ...] = ()  # budgets that somebody asked for, instead of those that suit the bank
 
     def __post_init__(self) -> None:
         graded = ~np.isnan(self.grades)
         require(graded.any(), "outcomes", "no grade", "grade at least one candidate: a report is about right and wrong")
+        beyond = [k for k in self.asked if not 1 <= k <= self.most]
+        require(
+            not beyond, "budgets", beyond[:3], f"use numbers of candidates from 1 to {self.most}, the most there are"
+        )
 
     @functools.cached_property
     def grades(self) -> Array:
@@ -76,9 +82,19 @@ class Case:
 
     @functools.cached_property
     def budgets(self) -> list[int]:
-        """Up to the number of candidates that at least half of the questions have: beyond it a mean is of few."""
+        """Those asked for, or doubling ones up to the usual number of candidates."""
+        return sorted(set(self.asked)) or budgets_to(self.usual)
+
+    @functools.cached_property
+    def usual(self) -> int:
+        """The number of candidates that at least half of the questions have: beyond it a mean is of few."""
         counts = np.sort(self.bank.drawn.sum(axis=1))
-        return budgets_to(max(1, int(counts[len(counts) // 2])))
+        return max(1, int(counts[len(counts) // 2]))
+
+    @functools.cached_property
+    def whole(self) -> Case:
+        """The same at the usual number of candidates alone, where other budgets were asked for."""
+        return self if self.top == self.usual else dataclasses.replace(self, asked=(self.usual,))
 
     @property
     def top(self) -> int:
@@ -86,15 +102,24 @@ class Case:
         return self.budgets[-1]
 
     @functools.cached_property
-    def layers(self) -> dict[str, Layer]:
-        """The scores that get curves: those with at least one finite value, deployable ones first."""
+    def scores(self) -> dict[str, Layer]:
+        """Every score with at least one finite value, deployable ones first."""
         usable = {
             name: layer
             for name, layer in self.bank.layers.items()
             if np.isfinite(layer.values[self.bank.drawn]).any() and layer.values.ndim == 2
         }
-        ordered = sorted(usable, key=lambda name: usable[name].role != "deployable")
-        return {name: usable[name] for name in ordered[:LAYERS]}
+        return {name: usable[name] for name in sorted(usable, key=lambda name: usable[name].role != "deployable")}
+
+    @property
+    def layers(self) -> dict[str, Layer]:
+        """The scores that get curves: the first few."""
+        return dict(list(self.scores.items())[:LAYERS])
+
+    @property
+    def undrawn(self) -> list[str]:
+        """The scores that are on no curve and in no count of rules, which a page has to say."""
+        return list(self.scores)[LAYERS:]
 
     @functools.cached_property
     def candidates(self) -> Candidates:
@@ -148,6 +173,16 @@ class Case:
             for ok, mean in zip(enough, means, strict=True)
         )
 
+    def fewer(self, curve: BankCurve | None = None) -> str:
+        """A sentence where not every budget is about the same questions; empty where all are."""
+        there = (~np.isnan((curve or self.ceiling).values)).sum(axis=0)
+        if there.min() == there.max():
+            return ""
+        said = text.listed([f"{many:,} at k = {k}" for k, many in zip(self.budgets, there, strict=True)], 8)
+        return (
+            f"Questions without k graded candidates are left out, so points of a curve are of different ones: {said}."
+        )
+
     def intervals(self, curve: BankCurve) -> tuple[Estimate, ...]:
         """The curve's means with intervals over questions; all curves of a case are resampled alike."""
         known = self._intervals
@@ -161,7 +196,7 @@ class Case:
 
     @property
     def best_rule(self) -> str:
-        """The deployable rule that is best at the largest budget. Chosen after the fact, and the page says so."""
+        """The deployable curve that is best at the largest budget. Chosen after the fact, and said to be."""
         return max(self.rules, key=lambda name: np.nan_to_num(self.rules[name].mean[-1], nan=-1.0))
 
     # ----------------------------------------------------------------------------------------------------------- health
@@ -169,13 +204,15 @@ class Case:
     @functools.cached_property
     def shares(self) -> Mapping[str, float]:
         """Rates over drawn candidates: no answer, cap hit (NaN if endings are unknown), not graded, mean tokens."""
-        drawn = self.bank.drawn
+        return self.shares_of(np.ones(len(self.bank.questions), dtype=bool))
+
+    def shares_of(self, which: Array) -> dict[str, float]:
+        """The same of the candidates of some questions ``[Q]``."""
+        drawn = self.bank.drawn & which[:, None]
         known = drawn & (self.bank.ended > 0)
         length = self.bank.length
         measured = drawn & (length >= 0) if length is not None else np.zeros(drawn.shape, bool)
-        capped = (
-            self.bank.ended == self.bank.endings.index("length") if "length" in self.bank.endings else ~drawn & drawn
-        )
+        capped = self.bank.ended == self.bank.endings.index("length")
         return {
             "invalid": _share(self.bank.answers < 0, drawn),
             "capped": _share(capped, known),
@@ -189,6 +226,11 @@ class Case:
         there = ~np.isnan(self.grades)
         total = np.where(there, self.grades, 0.0).sum(axis=1)
         return np.divide(total, there.sum(axis=1), out=np.full(len(total), np.nan), where=there.any(axis=1))
+
+    @property
+    def graded(self) -> int:
+        """How many questions have a grade: what an accuracy, and what is never or always solved, is a share of."""
+        return int((~np.isnan(self.solved)).sum())
 
     @property
     def never(self) -> float:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ramify.arrays import Array
+from ramify.metrics.estimate import Estimate
 from ramify.metrics.functionals import Accuracy
 from ramify.metrics.groups import GroupSummary, summarise
 from ramify.report import charts, text
 from ramify.report.case import Case
+from ramify.report.health import pointed
 from ramify.report.theme import SERIES
 from ramify.report.values import Column, Figure, Section, Table
 from ramify.types import Key
@@ -29,7 +32,18 @@ def groups_section(cases: Sequence[Case]) -> Section | None:
         "Accuracy of one candidate by group. Micro averages over questions, macro over groups that weigh the same; "
         "heterogeneity says whether groups differ by more than the sampling of questions explains."
     )
-    return Section("groups", "Groups of questions", lead, (by_group(found), heterogeneity_table(found)))
+    named = {case.name: case for case in cases}
+    parts = (by_group(found, named), heterogeneity_table(found, named))
+    return Section("groups", "Groups of questions", lead, (*parts, *pointed(every(found))))
+
+
+def every(found: Mapping[tuple[str, str], GroupSummary]) -> list[Estimate]:
+    return [each for summary in found.values() for each in summary.values]
+
+
+def members(case: Case, by: str, group: str) -> Array:
+    """[Q] who is in a group."""
+    return np.array([question.groups.get(by, "") == group for question in case.bank.questions])
 
 
 def summaries(cases: Sequence[Case]) -> dict[tuple[str, str], GroupSummary]:
@@ -51,7 +65,7 @@ def summaries(cases: Sequence[Case]) -> dict[tuple[str, str], GroupSummary]:
     return found
 
 
-def by_group(found: dict[tuple[str, str], GroupSummary]) -> Figure:
+def by_group(found: Mapping[tuple[str, str], GroupSummary], named: Mapping[str, Case]) -> Figure:
     """A dot a group with its interval; a view for each bank and way of grouping."""
     rows, specs = [], {}
     scale = {"domain": [0, 1], "nice": False}
@@ -65,12 +79,15 @@ def by_group(found: dict[tuple[str, str], GroupSummary]) -> Figure:
         {"field": "group", "title": "group"},
         {"field": "questions", "title": "questions"},
         {"field": "share", "title": "accuracy", "format": ".1%", "type": "quantitative"},
+        {"field": "invalid", "title": "no answer", "format": ".1%", "type": "quantitative"},
+        {"field": "capped", "title": "hit the cap", "format": ".1%", "type": "quantitative"},
+        {"field": "tokens", "title": "mean tokens", "format": ",.4~r", "type": "quantitative"},
         {"field": "band", "title": "band"},
     ]
     banks = {bank for bank, _ in found}
     for (bank, name), summary in found.items():
         view = name if len(banks) == 1 else f"{bank}: {name}"
-        mine = _rows(view, summary)
+        mine = _rows(view, summary, named[bank], name)
         rows += mine
         drawn = mine if len(mine) <= MOST else [*mine[: MOST // 2], *mine[-MOST // 2 :]]
         keep = {"and": [{"field": "by", "equal": view}, {"field": "group", "oneOf": [row["group"] for row in drawn]}]}
@@ -88,7 +105,7 @@ def by_group(found: dict[tuple[str, str], GroupSummary]) -> Figure:
             f"{first}: from {mine[0]['group']} with {text.percent(mine[0]['share'])} down to {mine[-1]['group']} with "
             f"{text.percent(mine[-1]['share'])}."
         ),
-        note=f"Lines: {mine[0]['band']} of each group."
+        note=f"Lines: {mine[0]['band']}. In the data: no answer, caps and mean tokens of each group."
         + (f" The {MOST} groups at the ends are drawn." if len(mine) > MOST else ""),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
@@ -96,7 +113,7 @@ def by_group(found: dict[tuple[str, str], GroupSummary]) -> Figure:
     )
 
 
-def _rows(view: str, summary: GroupSummary) -> list[dict[str, Any]]:
+def _rows(view: str, summary: GroupSummary, case: Case, by: str) -> list[dict[str, Any]]:
     rows = [
         {
             "by": view,
@@ -105,6 +122,7 @@ def _rows(view: str, summary: GroupSummary) -> list[dict[str, Any]]:
             "share": each.value,
             "low": each.low,
             "high": each.high,
+            **beside_of(case, members(case, by, name)),
             "band": text.band(each),
             "said": f"{text.percent(each.value)} ({many})",
         }
@@ -113,7 +131,13 @@ def _rows(view: str, summary: GroupSummary) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["share"])
 
 
-def heterogeneity_table(found: dict[tuple[str, str], GroupSummary]) -> Table:
+def beside_of(case: Case, which: Array) -> dict[str, float]:
+    """What belongs beside the accuracy of some questions ``[Q]``."""
+    shares = case.shares_of(which)
+    return {name: shares[name] for name in ("invalid", "capped", "tokens")}
+
+
+def heterogeneity_table(found: Mapping[tuple[str, str], GroupSummary], named: Mapping[str, Case]) -> Table:
     """Micro, macro, and how much groups differ."""
     rows = [
         {
@@ -125,6 +149,7 @@ def heterogeneity_table(found: dict[tuple[str, str], GroupSummary]) -> Table:
             "spread": each.heterogeneity.spread,
             "share": each.heterogeneity.share,
             "p": each.heterogeneity.p,
+            **beside_of(named[bank], np.isin([q.groups.get(name, "") for q in named[bank].bank.questions], each.names)),
         }
         for (bank, name), each in found.items()
     ]
@@ -136,7 +161,13 @@ def heterogeneity_table(found: dict[tuple[str, str], GroupSummary]) -> Table:
         Column("macro", "macro", "percent"),
         Column("spread", "largest minus smallest", "percent"),
         Column("share", "I²", "percent", "how much of the variance of the groups' values is between groups"),
-        Column("p", "p, Cochran's Q", "number"),
+        Column("p", "p, labels permuted", "chance", "how often groups differ as much if labels mean nothing"),
+        Column("invalid", "no answer", "percent"),
+        Column("capped", "hit the cap", "percent"),
+        Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
     )
-    note = f"In brackets: {text.band(next(iter(found.values())).micro)}, resampled within groups."
+    note = (
+        f"In brackets: {text.band(next(iter(found.values())).micro)}; other intervals on this page draw questions "
+        "freely. No I² where all questions of a group fared alike: such a group has no variance to weigh it by."
+    )
     return Table("heterogeneity", "Do groups differ?", columns, rows, note)

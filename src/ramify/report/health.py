@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ramify.metrics.estimate import Estimate
 from ramify.report import text
 from ramify.report.case import Case
 from ramify.report.theme import LABELS, SERIES
 from ramify.report.values import Column, Figure, Part, Remark, Section, Table
 
-__all__ = ["bank_remarks", "card_section", "headroom", "headroom_section", "ledger_table", "trust_section"]
+__all__ = [
+    "bank_remarks",
+    "beside",
+    "card_section",
+    "headroom",
+    "headroom_section",
+    "ledger_table",
+    "pointed",
+    "trust_section",
+]
 
 CAPPED = 0.05  # from this share of capped candidates on, a warning
 FEW = 30  # questions below which an interval over them is rough
@@ -21,8 +31,9 @@ FEW = 30  # questions below which an interval over them is rough
 def headroom_section(cases: Sequence[Case]) -> Section:
     """How the questions divide: never solved, always solved, and those that a protocol can move."""
     case = cases[0]
+    asked = text.count(case.graded, "graded question" if case.graded < len(case.bank.questions) else "question")
     lead = (
-        f"Of {text.count(len(case.bank.questions), 'question')} {text.percent(case.never)} are never solved and "
+        f"Of {asked}{f' of {case.name}' if len(cases) > 1 else ''}, {text.percent(case.never)} are never solved and "
         f"{text.percent(case.always)} always: no rule changes those. What lies between is what a protocol can move."
     )
     return Section("headroom", "Headroom", lead, (headroom(cases),))
@@ -42,7 +53,7 @@ def headroom(cases: Sequence[Case]) -> Figure:
             "type": "quantitative",
             "scale": {"domain": [-0.6, most + 0.6], "nice": False, "zero": False},
             "axis": {
-                "title": f"right candidates of {case.top}" if case.binary else "share right, in 20ths",
+                "title": f"right candidates of {case.usual}" if case.binary else "share right, in 20ths",
                 "format": "d",
                 "tickMinStep": 1,
             },
@@ -107,7 +118,7 @@ def _end(x: Mapping[str, Any], right: int, align: str, colour: str) -> dict[str,
 def _headroom_rows(case: Case) -> list[dict[str, Any]]:
     """A row for each number of right candidates. Unequal numbers of candidates are scaled to the most usual one."""
     solved = case.solved[~np.isnan(case.solved)]
-    top = case.top if case.binary else 20
+    top = case.usual if case.binary else 20
     place = np.clip(np.round(solved * top), np.where(solved > 0, 1, 0), np.where(solved < 1, top - 1, top)).astype(int)
     counts = np.bincount(place, minlength=top + 1)
 
@@ -186,15 +197,41 @@ def _remarks(case: Case) -> list[Remark]:
     stopped = "sampling stopped by what the candidates showed, so shares of the bank are biased."
     dependent = f"candidates are {bank.kind}, not independent draws; the numbers describe the bank alone."
     cut = f"{capped} of candidates hit the length cap; accuracy cannot be told from the cap."
+    undrawn, first = case.undrawn, text.count(len(case.layers), "score")
+    hidden = f"{text.listed(undrawn)} {'has' if len(undrawn) == 1 else 'have'} no curve: the first {first} do."
+    few = case.graded < 2
+    alone = "one question has grades, so there are no intervals over questions."
     found = [
         (bank.kind == "stopped", Remark(stopped, "warning")),
         (bank.kind not in ("stopped", "iid"), Remark(dependent)),
         (len(interfaces) > 1, Remark(f"prompt interfaces are mixed: {text.listed(interfaces)}.", "warning")),
         (shares["ungraded"] > 0, Remark(f"{ungraded} of candidates have no grade. They are left out, not wrong.")),
         (shares["capped"] > CAPPED, Remark(cut, "warning")),
-        (len(bank.questions) < FEW, Remark(f"intervals over {len(bank.questions)} questions are rough.")),
+        (bool(case.undrawn), Remark(hidden)),
+        (few, Remark(alone)),
+        (not few and case.graded < FEW, Remark(f"intervals over {case.graded} questions are rough.")),
     ]
     return [remark for applies, remark in found if applies]
+
+
+def pointed(estimates: Iterable[Estimate]) -> list[Remark]:
+    """A remark where an interval is a single point, which is no certainty."""
+    found = any(each.covers and each.width == 0 for each in estimates)
+    words = (
+        "An interval of one point, such as [100.0, 100.0], says that all questions fared alike, not that others will."
+    )
+    return [Remark(words)] if found else []
+
+
+def beside(cases: Sequence[Case]) -> str:
+    """What belongs beside every accuracy, in a line; of several banks, where it stands."""
+    if len(cases) > 1:
+        return "No answer, caps and mean tokens of each bank are in the table of rates."
+    shares = cases[0].shares
+    return (
+        f"No answer {text.percent(shares['invalid'])}, hit the cap {text.percent(shares['capped'])}, "
+        f"mean tokens {text.number(shares['tokens'])}."
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- ledger

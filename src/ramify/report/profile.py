@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ramify.metrics.profile import bank_profile
 from ramify.report import charts, text
 from ramify.report.case import Case
+from ramify.report.health import beside
 from ramify.report.theme import SERIES
 from ramify.report.values import Figure, Part, Remark, Section
 
@@ -40,7 +43,8 @@ def curve_rows(case: Case) -> list[dict[str, Any]]:
     """Pass@k and pass^k at each budget, with intervals over questions."""
     rows = []
     for series, curve in (("Pass@k", case.ceiling), ("pass^k", case.floor)):
-        for k, found in zip(case.budgets, case.intervals(curve), strict=True):
+        inside = (~np.isnan(curve.values)).sum(axis=0)
+        for k, found, there in zip(case.budgets, case.intervals(curve), inside, strict=True):
             rows.append(
                 {
                     "bank": case.name,
@@ -49,6 +53,7 @@ def curve_rows(case: Case) -> list[dict[str, Any]]:
                     "share": found.value,
                     "low": found.low,
                     "high": found.high,
+                    "questions": int(there),
                     "band": text.band(found),
                 }
             )
@@ -64,6 +69,7 @@ def discovery(cases: Sequence[Case]) -> Figure:
         {"field": "series", "title": "curve"},
         {"field": "k", "title": "candidates k"},
         {"field": "share", "title": "share", "format": ".1%", "type": "quantitative"},
+        {"field": "questions", "title": "questions"},
         {"field": "band", "title": "band"},
     ]
     specs = {
@@ -81,7 +87,10 @@ def discovery(cases: Sequence[Case]) -> Figure:
             f"{case.name}: Pass@k rises from {text.percent(first[0])} at one candidate to {text.percent(first[-1])} at "
             f"{case.top}; pass^k falls to {text.percent(last[-1])}."
         ),
-        note=f"Bands: {text.band(case.accuracy)}. {text.covered(('questions',))} Exact over all k-subsets of the bank.",
+        note=(
+            f"Bands: {text.band(case.accuracy)}. {text.covered(('questions',))} Exact over all k-subsets of the bank. "
+            f"{beside(cases)} {case.fewer()}"
+        ).rstrip(),
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
         hidden=("label", "label_y"),

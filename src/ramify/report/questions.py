@@ -68,6 +68,7 @@ def _columns(case: Case, rule: str) -> list[dict[str, Any]]:
         {"key": "taken", "label": rule, "kind": "percent", "help": f"what {rule} submits at k = {case.top} is worth"},
         {"key": "answers", "label": "answers", "kind": "count", "help": "different answers"},
         {"key": "invalid", "label": "no answer", "kind": "percent", "help": "candidates without an answer"},
+        {"key": "capped", "label": "hit the cap", "kind": "percent", "help": "of the candidates whose end is known"},
         {"key": "tokens", "label": "mean tokens", "kind": "number", "help": "completion tokens of a candidate"},
     ]
 
@@ -80,10 +81,12 @@ def _question(case: Case, q: int, rule: str, most: int, spell: Spell | None, fir
     length = None if bank.length is None else bank.length[q, drawn]
     tokens = float(length[length >= 0].mean()) if length is not None and (length >= 0).any() else np.nan
     invalid = float((codes < 0).mean()) if drawn.size else np.nan
+    ends = bank.ended[q, drawn]
+    capped = float((ends[ends > 0] == bank.endings.index("length")).mean()) if (ends > 0).any() else np.nan
     status = ["never"] if solved == 0 else ["always"] if solved == 1 else ["sometimes"] if solved > 0 else []
     status += ["missed"] if ceiling > 0 and taken < ceiling - 0.5 else []
     status += ["invalid"] if invalid > 0 else []
-    cells = [question.id, solved, taken, len(set(codes[codes >= 0].tolist())), invalid, tokens]
+    cells = [question.id, solved, taken, len(set(codes[codes >= 0].tolist())), invalid, capped, tokens]
     return {
         "id": shown(question.id),
         "prompt": shown(question.prompt),

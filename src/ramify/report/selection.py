@@ -15,6 +15,7 @@ from ramify.metrics.curves import on_bank
 from ramify.metrics.gap import gap
 from ramify.report import charts, text
 from ramify.report.case import Case
+from ramify.report.health import beside
 from ramify.report.theme import SERIES, palette
 from ramify.report.values import Column, Figure, Part, Section, Table
 
@@ -42,7 +43,8 @@ def scaling_section(cases: Sequence[Case]) -> Section:
 
 def accuracy_section(cases: Sequence[Case]) -> Section:
     """What there is to say of banks with one candidate a question."""
-    lead = "One candidate a question: nothing here is about choosing between candidates, or about adding more of them."
+    why = "One candidate a question" if all(case.usual == 1 for case in cases) else "Only k = 1 was asked for"
+    lead = f"{why}: nothing here is about choosing between candidates, or about adding more of them."
     return Section("accuracy", "Accuracy", lead, (rates(cases),))
 
 
@@ -58,6 +60,7 @@ def scaling(cases: Sequence[Case]) -> Figure:
         {"field": "cost", "title": "cost a question", "format": ",.4~r", "type": "quantitative"},
         {"field": "share", "title": "accuracy", "format": ".1%", "type": "quantitative"},
         {"field": "invalid", "title": "nothing submitted", "format": ".1%", "type": "quantitative"},
+        {"field": "questions", "title": "questions"},
         {"field": "band", "title": "band"},
     ]
     specs = {}
@@ -85,8 +88,8 @@ def scaling(cases: Sequence[Case]) -> Figure:
         ),
         note=(
             f"Bands: {text.band(case.accuracy)}. BoN: best of N by a score. Dashed lines have seen the references: "
-            f"they are diagnostics and cannot be deployed. {_excluded(case)}"
-        ),
+            f"they are diagnostics and cannot be deployed. {_excluded(case)} {case.fewer()}"
+        ).rstrip(),
         view=first,
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("label", "label_y"),
@@ -120,7 +123,14 @@ def _scaling_rows(case: Case) -> list[dict[str, Any]]:
         mine = []
         for series, curve, layer in _series(case):
             cost = _cost(case, curve, axis, layer)
-            for k, x, found, none in zip(case.budgets, cost, case.intervals(curve), curve.invalid.T, strict=True):
+            columns = (
+                case.budgets,
+                cost,
+                case.intervals(curve),
+                curve.invalid.T,
+                (~np.isnan(curve.values)).sum(axis=0),
+            )
+            for k, x, found, none, there in zip(*columns, strict=True):
                 mine.append(
                     {
                         "bank": case.name,
@@ -132,6 +142,7 @@ def _scaling_rows(case: Case) -> list[dict[str, Any]]:
                         "low": found.low,
                         "high": found.high,
                         "invalid": float(mean_in(none[:, None])[0]),
+                        "questions": int(there),
                         "band": text.band(found),
                     }
                 )
@@ -205,6 +216,7 @@ def rates(cases: Sequence[Case]) -> Table:
     ]
     tops = sorted({case.top for case in cases})
     note = f"In brackets: {text.band(cases[0].accuracy)}. N is {text.listed(list(map(str, tops)))}."
+    note += " Ties are averaged over orders." if several else ""
     return Table("rates", "Accuracy, and what stands beside it", columns, rows, note)
 
 
@@ -247,7 +259,7 @@ def gap_figure(cases: Sequence[Case]) -> Figure:
         note=(
             f"At k = {case.top} the gap of {case.best_rule} is {text.points(last.value)} "
             f"[{100 * last.low:.1f}, {100 * last.high:.1f}] ({text.band(last)}). A gap is measured with the "
-            "references: it bounds what a rule could gain and is no result of any rule."
+            f"references: it bounds what a rule could gain and is no result of any rule. {beside(cases)}"
         ),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
@@ -268,6 +280,7 @@ def _gap_rows(case: Case, rule: str) -> list[dict[str, Any]]:
             "available": above[i],
             "taken": below[i],
             "gap": estimates[i].value,
+            "questions": int((~np.isnan(found.values[:, i])).sum()),
             "low": estimates[i].low,
             "high": estimates[i].high,
             "band": text.band(estimates[i]),
@@ -287,9 +300,10 @@ def _gap_rows(case: Case, rule: str) -> list[dict[str, Any]]:
 
 def submitted_by(case: Case) -> dict[str, tuple[Array, str]]:
     """rule -> ([Q] the worth of what it submits from the whole bank, its kind): closed forms, votes by each score."""
-    found = {name: (curve.values[:, -1], "deployable") for name, curve in case.rules.items()}
+    whole = case.whole
+    found = {name: (curve.values[:, -1], "deployable") for name, curve in whole.rules.items()}
     found |= {
-        f"{name} (reference-assisted)": (curve.values[:, -1], "diagnostic") for name, curve in case.assisted.items()
+        f"{name} (reference-assisted)": (curve.values[:, -1], "diagnostic") for name, curve in whole.assisted.items()
     }
     for name, layer in case.layers.items():
         if layer.role == "deployable":
@@ -298,14 +312,18 @@ def submitted_by(case: Case) -> dict[str, tuple[Array, str]]:
                 (f"majority of the bests by {name}", MajorityOfTheBests(name)),
             ):
                 found[words] = (_worth(rule, case), "deployable")
-    return {**found, CEILING: (case.ceiling.values[:, -1], "diagnostic")}
+    return {**found, CEILING: (whole.ceiling.values[:, -1], "diagnostic")}
 
 
 def _worth(rule: Rule, case: Case) -> Array:
-    """[Q] the grade of what a rule submits from the whole bank; nothing submitted is worth 0."""
+    """[Q] the grade of what a rule submits from the whole bank; nothing submitted is worth 0.
+
+    Questions with fewer candidates than usual are left out, as they are of the curves that stand beside it.
+    """
     winner = np.asarray(rule(case.candidates).winner)
     grade = np.take_along_axis(case.grades, np.maximum(winner, 0)[:, None], axis=1)[:, 0]
-    return np.where(winner < 0, 0.0, grade)
+    few = case.bank.drawn.sum(axis=1) < case.usual
+    return np.where(few, np.nan, np.where(winner < 0, 0.0, grade))
 
 
 def reducers(cases: Sequence[Case]) -> Figure:
@@ -329,11 +347,14 @@ def reducers(cases: Sequence[Case]) -> Figure:
     ordered = [row["rule"] for row in rows if row["bank"] == case.name and row["kind"] == "deployable"]
     return Figure(
         name="reducers",
-        title=f"Rules on the same {case.top} candidates" if len(cases) == 1 else "Rules on the same candidates",
+        title=f"Rules on the same {case.usual} candidates" if len(cases) == 1 else "Rules on the same candidates",
         spec=specs[case.name],
         rows=rows,
         alt=f"{case.name}: rules by accuracy on the whole bank, best first: {text.listed(ordered)}.",
-        note=f"Lines: {text.band(case.accuracy)}, resampled alike for all rules. Hollow dots have seen the references.",
+        note=(
+            f"Lines: {text.band(case.accuracy)}, resampled alike for all rules. Hollow dots have seen the references. "
+            f"{beside(cases)}"
+        ),
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
         hidden=("said",),
@@ -356,10 +377,11 @@ def _reducer_rows(case: Case) -> list[dict[str, Any]]:
             "share": each.value,
             "low": each.low,
             "high": each.high,
+            "questions": int((~np.isnan(worth)).sum()),
             "band": text.band(each),
             "said": text.percent(each.value),
         }
-        for (name, (_, kind)), each in zip(found.items(), estimates, strict=True)
+        for (name, (worth, kind)), each in zip(found.items(), estimates, strict=True)
     ]
     return sorted(rows, key=lambda row: -np.nan_to_num(row["share"], nan=-1.0))
 
@@ -373,6 +395,7 @@ def reducer_table(cases: Sequence[Case]) -> Table:
         Column("kind", "kind"),
         *(Column(f"k{k}", f"k = {k}", "percent") for k in budgets),
         Column("invalid", "nothing submitted", "percent", "at the largest k"),
+        Column("capped", "hit the cap", "percent", "candidates that the length limit ended"),
         Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
     )
     rows = []
@@ -388,8 +411,10 @@ def reducer_table(cases: Sequence[Case]) -> Table:
                     "kind": kind,
                     **estimates,
                     "invalid": float(mean_in(none[:, None])[0]),
+                    "capped": case.shares["capped"],
                     "tokens": case.shares["tokens"],
                 }
             )
     note = f"In brackets: {text.band(cases[0].accuracy)}. Ties are averaged over orders; nothing submitted is wrong."
+    note += "".join(f" {case.name}: {case.fewer()}" for case in cases if case.fewer())
     return Table("reducers", "Rules by number of candidates", columns, rows, note)

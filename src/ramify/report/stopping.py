@@ -29,7 +29,7 @@ NAMES = (LABELS[1], LABELS[2], LABELS[0])  # the colours of the names: two famil
 
 def stopping_section(cases: Sequence[Case]) -> Section | None:
     """The trade-off on each bank; None where a bank is too small for any stop to have a choice."""
-    able = [case for case in cases if case.top >= 4]
+    able = [case for case in cases if case.usual >= 4]
     if not able:
         return None
     replayed = {case.name: _replayed(case) for case in able}
@@ -50,7 +50,7 @@ def _replayed(case: Case) -> dict[tuple[str, str], StopReplay]:
         (family, setting): replay_stop(stop, Plurality(), case.bank, case.outcomes, replicates=REPLAYS)
         for family, stops in STOPS.items()
         for setting, stop in stops.items()
-        if getattr(stop, "window", 0) <= case.top // 2
+        if getattr(stop, "window", 0) <= case.usual // 2
     }
 
 
@@ -97,10 +97,13 @@ def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, s
         rows=rows,
         alt=(
             f"{case.name}: Adaptive-Consistency at {last[-1]['setting']} looks at {last[-1]['samples']:.1f} of "
-            f"{case.top} candidates on average and reaches {text.percent(last[-1]['share'])}; plurality of all "
-            f"{case.top} reaches {text.percent(case.rules['plurality'].mean[-1])}."
+            f"{case.usual} candidates on average and reaches {text.percent(last[-1]['share'])}; plurality of all "
+            f"{case.usual} reaches {text.percent(case.whole.rules['plurality'].mean[-1])}."
         ),
-        note=f"Lines: {text.band(case.accuracy)}, after averaging {REPLAYS} replays a question. Retrospective.",
+        note=(
+            f"Lines: {text.band(case.accuracy)}, after averaging {REPLAYS} replays a question. Retrospective. "
+            f"{case.fewer(case.rules['plurality'])}"
+        ).rstrip(),
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
         hidden=("title", "title_y", "edge"),
@@ -189,6 +192,7 @@ def stop_table(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, 
         Column("same", "same answer as all", "percent"),
         Column("stopped", "stopped by itself", "percent"),
         Column("invalid", "nothing submitted", "percent"),
+        Column("capped", "hit the cap", "percent", "candidates that the length limit ended"),
         Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
     )
     rows = []
@@ -205,6 +209,7 @@ def stop_table(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, 
                     "same": float(found.same.mean()),
                     "stopped": float(found.stopped.mean()),
                     "invalid": float(found.invalid.mean()),
+                    "capped": case.shares["capped"],
                     "tokens": case.shares["tokens"],
                 }
             )

@@ -9,7 +9,20 @@ from collections.abc import Sequence
 
 from ramify.metrics.estimate import Estimate
 
-__all__ = ["COVERS", "band", "count", "covered", "estimate", "listed", "number", "percent", "points", "shown", "slug"]
+__all__ = [
+    "COVERS",
+    "band",
+    "chance",
+    "count",
+    "covered",
+    "estimate",
+    "listed",
+    "number",
+    "percent",
+    "points",
+    "shown",
+    "slug",
+]
 
 # What an interval is about, in words. An interval over questions says nothing about new draws, and the reverse.
 COVERS = {
@@ -86,6 +99,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
 
 
+def chance(value: float) -> str:
+    """A p value; what lies below a thousandth is not told apart.
+
+    >>> chance(0.0001), chance(0.0312), chance(float("nan"))
+    ('< 0.001', '0.031', '–')
+    """
+    return "–" if math.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def count(many: int, what: str) -> str:
     """
     >>> count(1, "question"), count(1200, "question")
@@ -95,12 +117,16 @@ def count(many: int, what: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """
+    """Names in a row; semicolons keep those apart that have commas of their own.
+
     >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], most=2)
     ('a, b and c', 'a, b and 1 more')
+    >>> listed(["small, sums", "tiny, sums"])
+    'small, sums; and tiny, sums'
     """
     kept = list(names[:most]) + ([f"{len(names) - most} more"] if len(names) > most else [])
-    return kept[0] if len(kept) == 1 else ", ".join(kept[:-1]) + " and " + kept[-1] if kept else "none"
+    comma, last = ("; ", "; and ") if any(", " in name for name in names[:most]) else (", ", " and ")
+    return kept[0] if len(kept) == 1 else comma.join(kept[:-1]) + last + kept[-1] if kept else "none"
 
 
 def estimate(found: Estimate) -> str:
@@ -115,10 +141,13 @@ def estimate(found: Estimate) -> str:
 
 
 def band(found: Estimate) -> str:
-    """What an interval is: its level and which randomness it is over. A replay band is never called an interval.
+    """What an interval is: its level, which randomness it is over, and how it was made where that is not percentiles of
+    questions drawn freely. A replay band is never called an interval.
 
     >>> band(Estimate(0.5, 0.4, 0.6, 0.95, ("questions",))), band(Estimate(0.5, 0.4, 0.6, 0.95, ("replays",)))
     ('95 % interval over questions', 'central 95 % of replays')
+    >>> band(Estimate(0.5, 0.4, 0.6, 0.95, ("questions",), "percentile; within groups"))
+    '95 % interval over questions, drawn within groups'
     >>> band(Estimate.descriptive(0.5))
     'no interval: describes this bank'
     """
@@ -126,7 +155,9 @@ def band(found: Estimate) -> str:
         return "no interval: describes this bank"
     if found.covers == ("replays",):
         return f"central {100 * found.level:g} % of replays"
-    return f"{100 * found.level:g} % interval over {' and '.join(found.covers)}"
+    said = f"{100 * found.level:g} % interval over {' and '.join(found.covers)}"
+    ways = {"within groups": ", drawn within groups", "BCa": " (BCa)", "studentised": " (studentised)"}
+    return said + "".join(words for name, words in ways.items() if name in found.note.split("; "))
 
 
 def covered(covers: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ __all__ = [
 
 Cell: TypeAlias = str | float | int | bool | None
 Spec: TypeAlias = Mapping[str, Any]
-KINDS = ("text", "code", "percent", "points", "number", "count")
+KINDS = ("text", "code", "percent", "points", "number", "count", "chance")
 WIDTH = 560  # of a static figure that fills its place on the page
 
 
@@ -133,7 +133,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether cells are aligned to the right."""
-        return self.kind in ("percent", "points", "number", "count")
+        return self.kind in ("percent", "points", "number", "count", "chance")
 
     def show(self, cell: Any) -> str:
         """A cell as people read it; an Estimate comes with its interval."""
@@ -148,6 +148,8 @@ class Column:
             return text.percent(float(cell))
         if self.kind == "points":
             return text.points(float(cell))
+        if self.kind == "chance":
+            return text.chance(float(cell))
         return text.number(float(cell)) if self.numeric else str(cell)
 
 

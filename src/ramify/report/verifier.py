@@ -9,9 +9,9 @@ import numpy as np
 
 from ramify.metrics.diagnostics import Reliability, over_optimisation, reliability, roc_auc
 from ramify.report import charts, text
-from ramify.report.case import Case
+from ramify.report.case import LAYERS, Case
 from ramify.report.theme import SERIES
-from ramify.report.values import Column, Figure, Remark, Section, Table
+from ramify.report.values import Column, Figure, Part, Remark, Section, Table
 
 __all__ = ["bins", "choosing", "score_table", "verifier_section"]
 
@@ -28,7 +28,11 @@ def verifier_section(cases: Sequence[Case]) -> Section | None:
         "also rewards knowing which questions are easy."
     )
     remark = Remark("Bins describe this bank and are no calibration: a bare score may not be read as a probability.")
-    parts = (bins(scored), choosing(scored), score_table(scored), remark)
+    left = [f"{case.name}: {text.listed(case.undrawn)}" for case in cases if case.undrawn]
+    more = (
+        [Remark(f"Scores that are not drawn, because there are more than {LAYERS}: {'; '.join(left)}.")] if left else []
+    )
+    parts: tuple[Part, ...] = (bins(scored), choosing(scored), score_table(scored), remark, *more)
     return Section("verifier", "Scores and verifiers", lead, parts, wide=True)
 
 
@@ -121,6 +125,7 @@ def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
                 "k": k,
                 "share": values[i],
                 "score": found.score[i],
+                "questions": len(case.grades) - int(found.left_out[i]),
                 "low": None,
                 "high": None,
             }
@@ -144,9 +149,9 @@ def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
             f"k = {mine[0]['k']} and for {text.percent(mine[-1]['share'])} at k = {mine[-1]['k']}."
         ),
         note=(
-            "Exact, over questions where something is always chosen; no interval. A false positive is wrong and scores "
-            "at least the median. Over-optimisation is a rising score of the chosen (in the data) while it gets less "
-            "often right."
+            "Exact, over the questions of Best-of-N; no interval. Where no candidate among k has a score nothing is "
+            "chosen, which is not right. A false positive is wrong and scores at least the median. Over-optimisation "
+            "is a rising score of the chosen (in the data) while it gets less often right."
         ),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
