@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ramify.report import Page, Picture, page_of
-from ramify.study.result import Result
+from ramify.report.studypage import finding
+from ramify.study.result import Result, Row
 from tests.report.synthetic import study
 
 
@@ -142,4 +143,79 @@ def test_one_sample_a_question_has_no_curves() -> None:
 def test_what_banks_have_in_common_is_said_once(found: tuple[Result, Page]) -> None:
     text = found[1].html()
     assert text.count("intervals over 14 questions are rough.") == 1
-    assert "model 0, task A, model 1, task A, model 2, task A and 3 more: intervals over 14 questions" in text
+    assert "model 0, task A; model 1, task A; model 2, task A; and 3 more: intervals over 14 questions" in text
+
+
+def of(result: Result, **changes: object) -> Result:
+    """The study with its rows changed alike."""
+    return dataclasses.replace(result, rows=tuple(dataclasses.replace(row, **changes) for row in result.rows))  # type: ignore[arg-type]
+
+
+def test_the_finding_claims_no_more_than_the_costs_and_the_ties_say() -> None:
+    result = study(1, 1, 6, 4)
+    one, two = (row for row in result.rows if row.name == "plurality" and row.k in (1, 2))
+    half = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+
+    def said(*rows: Row) -> str:
+        return finding(dataclasses.replace(result, rows=rows, comparisons=(), interfaces=()))
+
+    low = dataclasses.replace(one, utility=half, cost={"generate": np.full(6, 10.0)})
+    high = dataclasses.replace(two, utility=np.ones(6), cost={"generate": np.full(6, 10.0)})
+    best = "On task A, plurality, k = 2 is the best of 2 deployable rows, which all cost the same, at 100.0 %"
+    assert said(low, high).startswith(best)
+    dear = dataclasses.replace(high, cost={"generate": np.full(6, 30.0)})
+    assert "is plurality, k = 2 with 100.0 % [100.0, 100.0] for 3 times the cost. Their intervals" in said(low, dear)
+    equal = dataclasses.replace(dear, utility=half)
+    told = said(low, equal)
+    assert "plurality, k = 1 is the best of 2 deployable rows, and none costs less, at 50.0 %" in told
+    assert told.endswith("; 1 other row reaches as much.")
+    assert said(low) == f"On task A, plurality, k = 1 reaches 50.0 % [{_ends(low)}]."
+
+
+def _ends(row: Row) -> str:
+    found = row.estimate()
+    return f"{100 * found.low:.1f}, {100 * found.high:.1f}"
+
+
+def test_budgets_of_one_bank_are_not_the_same_candidates(found: tuple[Result, Page]) -> None:
+    result, page = found
+    (row,) = page.tables()["comparisons"].rows
+    assert row["same"] == "the same bank, 8 and 1 of its candidates"
+    side = result.comparisons[0]
+    alike = dataclasses.replace(side, b=side.b.replace("plurality, k = 1", "best of N, k = 8"))
+    (row,) = page_of(dataclasses.replace(result, comparisons=(alike,))).tables()["comparisons"].rows
+    assert row["same"] == "yes: the rule alone differs"
+    invalid = np.mean(result.rows[0].invalid)
+    assert row["invalid"] == f"{100 * invalid:.1f} %", "both sides are of one bank, so it is said once"
+
+
+def test_two_values_of_one_vote_are_explained_where_they_differ(found: tuple[Result, Page]) -> None:
+    result, page = found
+    assert "two values on this page" not in page.html(), "closed forms in both places"
+    first = next(row for row in result.rows if row.name == "plurality" and row.k == 8)
+    other = np.where(np.arange(14) == 0, 1 - first.utility, first.utility)  # the first question is a tie, say
+    moved = dataclasses.replace(first, protocol="Plurality() over Chain()", utility=other)
+    said = page_of(
+        dataclasses.replace(result, rows=tuple(moved if row is first else row for row in result.rows))
+    ).html()
+    there = f"{100 * first.mean:.1f} % here and {100 * moved.mean:.1f} % there"
+    assert f"model 0, task A: {there}." in said.replace("\u00a0", " ")
+
+
+def test_replay_bands_are_promised_only_where_there_are_any(found: tuple[Result, Page]) -> None:
+    result, page = found
+    assert "replay bands" in page.figures()["scaling"].note
+    assert "replay bands" not in page_of(of(result, spread=None)).figures()["scaling"].note
+
+
+def test_tables_of_the_study_have_what_belongs_beside_an_accuracy(found: tuple[Result, Page]) -> None:
+    result, page = found
+    (row,) = page.tables()["measures"].rows
+    bank = result.banks[result.measures[0].bank]
+    assert row["invalid"] == (bank.answers < 0).mean()
+    assert row["tokens"] == bank.length.mean()  # type: ignore[union-attr]
+    best = max((r for r in result.rows if r.task == "task A" and r.kind != "diagnostic"), key=lambda r: r.mean)
+    assert f"{best.label} of {best.model}; no answer {100 * np.mean(best.invalid):.1f} %" in page.tiles[0][2]
+    assert page.tables()["interfaces"].csv().splitlines()[0] == "model,on task A,on task B"
+    (headroom,) = [section for section in page.sections if section.name == "headroom"]
+    assert headroom.lead.startswith("Of 14 questions of model 0, task A, ")

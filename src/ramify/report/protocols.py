@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,6 +12,7 @@ from ramify.metrics.bankcurve import mean_in
 from ramify.metrics.estimate import Estimate
 from ramify.report import charts, text
 from ramify.report.case import mean_of
+from ramify.report.health import pointed
 from ramify.report.theme import MUTED, SERIES, palette
 from ramify.report.values import Column, Figure, Part, Remark, Section, Table
 from ramify.study.result import STAGES, Comparison, Result, Row
@@ -45,6 +46,7 @@ def protocol_section(result: Result) -> Section:
     parts += [standing(result)] if roster else []
     many = (f"{text.count(len(result.shared), 'sentence')} under Protocol say which rows share candidates.",)
     parts += [Remark(words) for words in (result.shared if len(result.shared) <= SENTENCES else many)]
+    parts += pointed(estimate_of(row) for row in result.rows)
     return Section("scaling", "Scaling", lead, (*parts, results_table(result)))
 
 
@@ -85,13 +87,18 @@ def frontier(result: Result) -> Figure:
         ),
         note=(
             f"Vertical lines: {text.band(estimate_of(result.rows[0]))}. Dashed curves have seen the references and "
-            "cannot be deployed. Settings are points; lines between them only guide the eye. The data also has "
-            "replay bands, which are the spread of a simulation and no confidence interval."
+            f"cannot be deployed. Settings are points; lines between them only guide the eye.{_replayed(result)}"
         ),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("label", "label_y"),
     )
+
+
+def _replayed(result: Result) -> str:
+    if all(row.spread is None for row in result.rows):
+        return ""
+    return " The data also has replay bands, which are the spread of a simulation and no confidence interval."
 
 
 def standing(result: Result) -> Figure:
@@ -262,15 +269,25 @@ def results_table(result: Result) -> Table:
 # --------------------------------------------------------------------------------------------------------- comparisons
 
 
-def comparison_section(comparisons: Sequence[Comparison]) -> Section | None:
+def comparison_section(result: Result) -> Section | None:
     """The declared differences, paired over questions."""
+    comparisons = result.comparisons
     if not comparisons:
         return None
     lead = (
         "Differences that the study declared beforehand, paired question by question. An interval that crosses zero "
         "leaves the sign open."
     )
-    return Section("comparisons", "Comparisons", lead, (differences(comparisons), comparison_table(comparisons)))
+    parts = (differences(comparisons), comparison_table(comparisons, result.rows))
+    return Section("comparisons", "Comparisons", lead, parts)
+
+
+def _same(each: Comparison) -> str:
+    """Whether the two sides saw the same candidates: rules of one bank do at one k, and only there."""
+    one, two = (side.rpartition(", k = ")[2] for side in (each.a, each.b))
+    if not each.same_bank:
+        return "no"
+    return "yes" if one == two else f"the same bank, {one} and {two} of its candidates"
 
 
 def _pair(each: Comparison, tasks: int) -> str:
@@ -282,20 +299,20 @@ def _pair(each: Comparison, tasks: int) -> str:
 
 
 def _inside(found: Estimate) -> str:
-    return f"{text.points(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return f"{text.points(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]".replace("-", "−")
 
 
 def differences(comparisons: Sequence[Comparison]) -> Figure:
     """A line a difference, against zero."""
     tasks = len({each.task for each in comparisons})
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "difference of": _pair(each, tasks),
             "value": each.difference.value,
             "low": each.difference.low,
             "high": each.difference.high,
             "questions": each.questions,
-            "same candidates": "yes" if each.same_bank else "no",
+            "same candidates": _same(each),
             "band": text.band(each.difference),
             "said": text.points(each.difference.value),
         }
@@ -331,8 +348,16 @@ def differences(comparisons: Sequence[Comparison]) -> Figure:
     )
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """Each difference with what it mixes."""
+def comparison_table(comparisons: Sequence[Comparison], rows_of: Sequence[Row] = ()) -> Table:
+    """Each difference with what it mixes, and what belongs beside the accuracies of its two sides."""
+    known = {(row.task, f"{row.model}: {row.label}"): row for row in rows_of}
+
+    def beside(each: Comparison, what: str, say: Callable[[float], str]) -> str:
+        """The two sides, once where they are the same."""
+        found = [known.get((each.task, side)) for side in (each.a, each.b)]
+        said = ["–" if row is None else say(mean_of(getattr(row, what))) for row in found]
+        return said[0] if said[0] == said[1] else " / ".join(said)
+
     columns = (
         Column("task", "task"),
         Column("a", "a"),
@@ -340,6 +365,9 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         Column("difference", "a − b", "points"),
         Column("questions", "questions", "count"),
         Column("same", "same candidates"),
+        Column("invalid", "no answer, a / b"),
+        Column("capped", "hit the cap, a / b"),
+        Column("tokens", "mean tokens, a / b"),
         Column("note", "remark"),
     )
     rows = [
@@ -349,7 +377,10 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             "b": each.b,
             "difference": each.difference,
             "questions": each.questions,
-            "same": "yes: the rule alone differs" if each.same_bank else "no",
+            "same": "yes: the rule alone differs" if _same(each) == "yes" else _same(each),
+            "invalid": beside(each, "invalid", text.percent),
+            "capped": beside(each, "capped", text.percent),
+            "tokens": beside(each, "tokens", text.number),
             "note": each.note,
         }
         for each in comparisons

@@ -9,6 +9,7 @@ import numpy as np
 
 from ramify.report import charts, text
 from ramify.report.case import Case
+from ramify.report.groups import beside_of, members
 from ramify.report.theme import SERIES
 from ramify.report.values import Column, Figure, Part, Remark, Section, Table
 from ramify.study.result import Agreed, Measure, Result
@@ -27,7 +28,7 @@ def roster_section(result: Result, cases: Mapping[str, Case]) -> Section | None:
     if result.agreements:
         parts.append(agreement_figure(result.agreements))
     if result.measures:
-        parts.append(measure_table(result.measures))
+        parts.append(measure_table(result.measures, cases))
     if not parts:
         return None
     lead = (
@@ -160,7 +161,7 @@ def agreement_figure(agreements: Sequence[Agreed]) -> Figure:
     )
 
 
-def measure_table(measures: Sequence[Measure]) -> Table:
+def measure_table(measures: Sequence[Measure], cases: Mapping[str, Case] | None = None) -> Table:
     """The metrics that the study asked for, by bank and by group."""
     columns = (
         Column("task", "task"),
@@ -169,6 +170,9 @@ def measure_table(measures: Sequence[Measure]) -> Table:
         Column("group", "group"),
         Column("value", "value", "percent"),
         Column("questions", "questions", "count"),
+        Column("invalid", "no answer", "percent"),
+        Column("capped", "hit the cap", "percent"),
+        Column("tokens", "mean tokens", "number", "completion tokens of a candidate"),
         Column("band", "in brackets"),
     )
     rows = [
@@ -179,12 +183,21 @@ def measure_table(measures: Sequence[Measure]) -> Table:
             "group": each.group or "all",
             "value": each.estimate,
             "questions": each.questions or None,
+            **_beside(each, (cases or {}).get(each.bank)),
             "band": text.band(each.estimate),
         }
         for each in measures
     ]
     table = Table("measures", "Metrics of the study", columns, rows)
     return table.without_constant("task", "model", "group")
+
+
+def _beside(each: Measure, case: Case | None) -> dict[str, float]:
+    """No answer, caps and tokens of the bank's questions, or of those in the measure's group."""
+    if case is None:
+        return {}
+    by, equals, group = each.group.partition("=")
+    return beside_of(case, members(case, by, group) if equals else np.ones(len(case.bank.questions), dtype=bool))
 
 
 def interface_section(result: Result) -> Section | None:
@@ -198,10 +211,9 @@ def interface_section(result: Result) -> Section | None:
         for each in result.interfaces
     }
     rows = [
-        {"model": model, **{f"t{i}": cell.get((model, task), "not asked") for i, task in enumerate(tasks)}}
-        for model in models
+        {"model": model, **{f"on {task}": cell.get((model, task), "not asked") for task in tasks}} for model in models
     ]
-    columns = (Column("model", "configuration"), *(Column(f"t{i}", task) for i, task in enumerate(tasks)))
+    columns = (Column("model", "configuration"), *(Column(f"on {task}", task) for task in tasks))
     parts: list[Part] = [
         Remark(
             f"On {task}, configurations were asked through different prompt interfaces. A difference between them "

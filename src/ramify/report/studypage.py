@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 import ramify
+from ramify.metrics.estimate import Estimate
 from ramify.report import text
 from ramify.report.case import Case, mean_of
 from ramify.report.groups import groups_section
@@ -40,9 +41,9 @@ def page_of(
     spelled = {named[bank].name: how for bank, how in (spell or {}).items() if bank in named}
     sections = [
         protocol_section(result),
-        comparison_section(result.comparisons),
+        comparison_section(result),
         roster_section(result, named),
-        *_bank_sections(cases),
+        *_bank_sections(cases, _ties(result, named)),
         _pictures(pictures),
         interface_section(result),
         explorer_section(cases[:BANKS], spelled, room) if cases else None,
@@ -85,7 +86,26 @@ def _graded(result: Result, name: str) -> bool:
     return bool((~np.isnan(result.outcomes[name].values)).any())
 
 
-def _bank_sections(cases: list[Case]) -> list[Section | None]:
+def _ties(result: Result, named: Mapping[str, Case]) -> list[Remark]:
+    """Where a vote has two values on the page: replayed with ties to the earliest, and with ties averaged."""
+    found = []
+    for row in result.rows:
+        case = named.get(row.bank)
+        if case is None or not row.protocol.startswith("Plurality()") or row.k != case.top or case.top < 2:
+            continue
+        here = float(case.rules["plurality"].mean[-1])
+        if abs(here - row.mean) > 0.0005:
+            found.append(f"{case.name}: {text.percent(here)} here and {text.percent(row.mean)} there")
+    if not found:
+        return []
+    words = (
+        "Plurality of all candidates has two values on this page. Here ties are averaged over all orders; under "
+        "Scaling a tie goes to the earliest candidate of one seeded order, which all rules of the study see. "
+    )
+    return [Remark(f"{words}{'; '.join(found[:3])}{f'; and {len(found) - 3} more' if len(found) > 3 else ''}.")]
+
+
+def _bank_sections(cases: list[Case], ties: Sequence[Remark] = ()) -> list[Section | None]:
     """What is said of banks of candidates: least of those with one candidate a question, or of a search."""
     sampled = [case for case in cases if case.bank.kind in ("iid", "heterogeneous")]
     several = [case for case in sampled if case.top > 1]
@@ -97,7 +117,7 @@ def _bank_sections(cases: list[Case]) -> list[Section | None]:
         remarks.insert(
             0, Remark(f"Figures are of the first {BANKS} of {len(several)} banks; the table of rates has all.")
         )
-    parts = (*remarks, *profile.parts, rates(several))
+    parts = (*remarks, *profile.parts, rates(several), *ties)
     found: list[Section | None] = [Section(profile.name, profile.title, profile.lead, parts, wide=True)]
     more = (selection_section, stopping_section, verifier_section, groups_section, headroom_section)
     return [*found, *(make(drawn) for make in more)]
@@ -137,22 +157,37 @@ def finding(result: Result) -> str:
 
 
 def _of_task(task: str, rows: list[Row]) -> str:
-    """The cheapest protocol and the best one, and what the difference cost."""
-    least, best = min(rows, key=lambda row: row.mean_cost), max(rows, key=lambda row: row.mean)
+    """The cheapest protocol and the best one, what the difference cost, and whether their intervals tell them apart."""
     models = len({row.model for row in rows}) > 1
+    cheap = [row for row in rows if row.mean_cost <= 1.005 * min(each.mean_cost for each in rows)]
+    high = [row for row in rows if row.mean >= max(each.mean for each in rows) - 1e-9]
+    least, best = max(cheap, key=lambda row: row.mean), min(high, key=lambda row: row.mean_cost)
 
     def name(row: Row) -> str:
         return f"{row.label}{f' of {row.model}' if models else ''}"
 
-    if best is least:
-        return f"On {task}, {name(best)} is both the cheapest and the best, at {text.estimate(estimate_of(best))}."
+    reached, many = text.estimate(estimate_of(best)), text.count(len(rows), "deployable row")
+    tied = f"; {text.count(len(high) - 1, 'other row')} {'reaches' if len(high) == 2 else 'reach'} as much"
+    tied = tied if len(high) > 1 else ""
+    if len(rows) == 1:
+        return f"On {task}, {name(best)} reaches {reached}."
+    if best in cheap:
+        price = "which all cost the same" if len(cheap) == len(rows) else "and none costs less"
+        return f"On {task}, {name(best)} is the best of {many}, {price}, at {reached}{tied}."
     ratio = best.mean_cost / least.mean_cost if least.mean_cost > 0 else float("nan")
-    times = f" for {text.number(round(ratio, 1))} times the cost" if ratio >= 1.05 else " at the same cost"
+    times = f" for {text.number(round(ratio, 1))} times the cost" if ratio == ratio else ""
     return (
         f"On {task}, {name(least)} reaches {text.estimate(estimate_of(least))} at {text.number(least.mean_cost)} "
-        f"{least.unit} a question; the best of {len(rows)} deployable rows is {name(best)} with "
-        f"{text.estimate(estimate_of(best))}{times}."
+        f"{least.unit} a question; the best of {many} is {name(best)} with {reached}{times}{tied}"
+        f"{_apart(estimate_of(least), estimate_of(best))}."
     )
+
+
+def _apart(least: Estimate, best: Estimate) -> str:
+    """Whether two intervals overlap; nothing where there is none."""
+    if not (least.covers and best.covers):
+        return ""
+    return ". Their intervals overlap" if best.low <= least.high else ". Their intervals do not overlap"
 
 
 def _subtitle(result: Result) -> str:
@@ -175,8 +210,13 @@ def _tiles(result: Result) -> tuple[tuple[str, str, str], ...]:
             best = max(rows, key=lambda row: row.mean)
             found = estimate_of(best)
             inside = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]" if found.covers else "no interval"
-            tiles.append((text.percent(found.value), f"best on {task}", f"{inside} {best.label}"))
-            if len(result.questions) == 1:
+            whose = f" of {best.model}" if len({row.model for row in rows}) > 1 else ""
+            several = len(result.questions) > 1
+            rates = f"; no answer {text.percent(mean_of(best.invalid))}, cap {text.percent(mean_of(best.capped))}, "
+            rates += f"{text.number(mean_of(best.tokens))} tokens"
+            said = f"{inside} {best.label}{whose}{rates if several else ''}"
+            tiles.append((text.percent(found.value), f"best on {task}", said))
+            if not several:
                 tiles += [
                     (text.number(best.mean_cost), f"{best.unit} a question", "of the best row"),
                     (text.percent(mean_of(best.invalid)), "no answer", "of its candidates"),
