@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ramify.bank import Bank, Outcomes
 from ramify.cli.demonstration import Alone, Measured, Setting, finding, forced, grown, mean, measured, sampled
 from ramify.cli.demopage import result_of
 from ramify.metrics import Tally, bank_profile
+from ramify.report import page_of
 from ramify.types import Sampler
 from tests.cli.conftest import Run
 
@@ -22,10 +24,10 @@ def test_the_demo_prints_the_table_the_other_protocols_and_two_sentences(run: Ru
     assert ran.code == 0, ran.err
     for words in ("Pass@k", "pass^k", "plurality", "best log p", "verifier", "tokens", "beam search", "budget forcing"):
         assert words in ran.out
-    assert "One sample is right in" in ran.out
+    assert "One sample is right on" in ran.out
     assert "The page, with every question and candidate: report.html" in ran.out
     page = Path("report.html").read_text()
-    assert "One sample is right in" in page
+    assert "One sample is right on" in page
     assert "beam search" in page
     assert "sampling tiny: 12 of 12 leaves" in ran.err
 
@@ -69,6 +71,9 @@ def test_the_page_is_made_from_a_result_whose_rows_are_the_tables() -> None:
         assert result.row(name).regime == each.regime
         assert set(result.outcomes[name].on(each.bank)[each.bank.drawn]) <= {0.0, 1.0}
     assert {row.kind for row in result.rows if row.name.startswith("any")} == {"diagnostic"}
+    figure = page_of(result).figures()["scaling"]
+    assert "excludes prompt tokens" in json.dumps(figure.spec)
+    assert "replay bands" not in figure.note, "closed forms: nothing was replayed"
 
 
 def _as_it_is(sampler: Sampler) -> Sampler:
@@ -96,17 +101,17 @@ def made(curves: dict[str, Any], alone: dict[str, Any]) -> Measured:
 def test_the_words_follow_numbers_that_rise() -> None:
     up = {"Pass@k": (0.5, 1.0), "plurality": (0.5, 0.8), "verifier": (0.5, 0.9), "likeliest": (0.5, 0.5)}
     said = finding(made(up, {"beam search": (1.0, 150.0), "budget forcing": (0.2, 11.0)}))
-    assert "plurality finds 0.80 (+0.30" in said
-    assert "so 0.10 is there and not found" in said
-    assert "Beam search is right in 1.00 for 150 tokens, above the vote of 16 (0.80 for 160)" in said
-    assert "budget forcing is right in 0.20 for 11 tokens, below the vote of 1 (0.50 for 10)" in said
+    assert "plurality submits one for 80.0 % (+30.0 points, 95 % +" in said
+    assert "so 10.0 points are there and not found" in said
+    assert "Beam search is right on 100.0 % for 150 tokens, above the vote of 16 (80.0 % for 160)" in said
+    assert "budget forcing is right on 20.0 % for 11 tokens, below the vote of 1 (50.0 % for 10)" in said
     assert said.count(". ") == 1, "two sentences"
 
 
 def test_the_words_follow_numbers_that_fall_or_say_nothing() -> None:
     down = {"Pass@k": (0.5, 0.5), "plurality": (0.5, 0.2), "verifier": (0.5, 0.5), "likeliest": (0.5, 0.5)}
     said = finding(made(down, {"beam search": (0.2, 150.0)}))
-    assert "plurality ends at 0.20 (below one sample: -0.30" in said
-    assert "verifier ends at 0.50 (not told apart from one sample: +0.00" in said
+    assert "plurality ends at 20.0 % (below one sample: -30.0 points" in said
+    assert "verifier ends at 50.0 % (not told apart from one sample: +0.0 points" in said
     assert "so what is there is found" in said
-    assert "not told apart from the vote of 16 (0.20 for 160)" in said
+    assert "not told apart from the vote of 16 (20.0 % for 160)" in said

@@ -35,7 +35,7 @@ def test_the_charts_of_the_demo_drew_and_nothing_was_loaded(visit: Callable[...,
     )
     assert len(marks) >= 5
     assert [figure for figure, many in marks if many < 8] == []
-    assert "One sample is right in" in opened.tab.inner_text("body")
+    assert "One sample is right on" in opened.tab.inner_text("body")
     opened.quiet()
 
 

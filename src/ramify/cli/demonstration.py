@@ -27,6 +27,7 @@ from ramify.metrics import (
 from ramify.metrics.bankcurve import over_questions
 from ramify.metrics.curves import bank_costs
 from ramify.models import OutcomeHead, ValueHead
+from ramify.report.text import percent, points
 from ramify.run import BudgetForcing, Leaves, Search, Sequential, run_leaves, run_search, run_sequential
 from ramify.search import Beam, ToDelimiter, svg_picture
 from ramify.types import Sampler
@@ -186,7 +187,7 @@ def _with(
 
 def mean(values: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
     """The mean over questions, drawn alike for every row, so that rows are paired."""
-    return over_questions(values[:, None], run="demo", bounds=bounds)[0]
+    return over_questions(values[:, None], bounds=bounds)[0]
 
 
 # ---------------------------------------------------------------------------------------------------------------- words
@@ -203,20 +204,20 @@ def _discovery(found: Measured) -> str:
     many = found.budgets[-1]
     gains = {name: _versus(found.curves[name][:, -1], found.curves[name][:, 0]) for name in ("plurality", "verifier")}
     held = last["Pass@k"].value - max(last["plurality"].value, last["verifier"].value)
-    rest = f", so {held:.2f} is there and not found" if held > 0.005 else ", so what is there is found"
+    rest = f", so {points(held)} are there and not found" if held > 0.005 else ", so what is there is found"
     words = [f"{name} {_moved(last[name].value, gain)}" for name, gain in gains.items()]
     return (
-        f"One sample is right in {first['plurality'].value:.2f} of the questions; among {many} a right one is there in"
-        f" {last['Pass@k'].value:.2f}, of which {words[0]} and the {words[1]}{rest}."
+        f"One sample is right on {percent(first['plurality'].value)} of the questions; among {many} there is a right"
+        f" one for {percent(last['Pass@k'].value)} of them, {words[0]} and the {words[1]}{rest}."
     )
 
 
 def _moved(value: float, gain: Estimate) -> str:
     """A value, and whether it is told apart from one sample."""
-    shown = f"{gain.value:+.2f}, 95 % {gain.low:+.2f} to {gain.high:+.2f}"
+    shown = f"{100 * gain.value:+.1f} points, 95 % {100 * gain.low:+.1f} to {100 * gain.high:+.1f}"
     if gain.low > 0:
-        return f"finds {value:.2f} ({shown} over one sample)"
-    return f"ends at {value:.2f} ({'below' if gain.high < 0 else 'not told apart from'} one sample: {shown})"
+        return f"submits one for {percent(value)} ({shown} over one sample)"
+    return f"ends at {percent(value)} ({'below' if gain.high < 0 else 'not told apart from'} one sample: {shown})"
 
 
 def _price(found: Measured) -> str:
@@ -226,8 +227,9 @@ def _price(found: Measured) -> str:
         place, spent = _as_costly(found, row.tokens)
         gap = _versus(row.utility, found.curves["plurality"][:, place])
         word = "above" if gap.low > 0 else "below" if gap.high < 0 else "not told apart from"
-        vote = f"the vote of {found.budgets[place]} ({found.curves['plurality'][:, place].mean():.2f} for {spent:,.0f})"
-        parts.append(f"{name} is right in {row.right.value:.2f} for {row.tokens:,.0f} tokens, {word} {vote}")
+        share = percent(found.curves["plurality"][:, place].mean())
+        vote = f"the vote of {found.budgets[place]} ({share} for {spent:,.0f})"
+        parts.append(f"{name} is right on {percent(row.right.value)} for {row.tokens:,.0f} tokens, {word} {vote}")
     sentence = f"{'; '.join(parts)}."
     return sentence[:1].upper() + sentence[1:]
 

@@ -48,7 +48,12 @@ def result_of(setting: Setting, found: Measured) -> Result:
     many, model = len(setting.asked.questions), _model(setting)
     return Result(
         title="One trajectory, many leaves, or a search",
-        card={"task": text(setting.asked.task), "model": repr(setting.machine.model), **setting.protocols},
+        card={
+            "task": text(setting.asked.task),
+            "model": repr(setting.machine.model),
+            "unit": text(setting.ledger.cost),
+            **setting.protocols,
+        },
         questions={TASK: setting.asked.questions},
         rows=tuple(rows),
         banks=banks,
