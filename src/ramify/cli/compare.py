@@ -244,7 +244,8 @@ def _told(found: dict[str, Any], level: float) -> list[str]:
     shared = " Both rules chose from the same candidates." if found["kind"] == "shared bank" else ""
     lacking = f", {found['ungraded']} without grades of both" if found["ungraded"] else ""
     note = f"{found['questions']} shared questions ({found['left_out']} left out{lacking}), paired; {verdict}.{shared}"
-    parts = [table([found["what"], "value", f"{100 * level:g} % interval"], rows), note]
+    how = difference.note.partition("; ")[0]  # BCa of a metric, percentiles of what a rule submits
+    parts = [table([found["what"], "value", f"{100 * level:g} % interval ({how})"], rows), note]
     if "rerun" in found:
         again = found["rerun"]
         word = "different" if again["different"] else "equivalent" if again["equivalent"] else "not told apart"

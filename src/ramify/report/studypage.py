@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ramify.metrics.estimate import Estimate
 from ramify.report import text
 from ramify.report.case import Case, mean_of
 from ramify.report.groups import groups_section
-from ramify.report.health import bank_remarks, card_section, headroom_section
+from ramify.report.health import bank_remarks, card_section, headroom_section, pointed
 from ramify.report.profile import profile_section
 from ramify.report.protocols import SENTENCES, comparison_section, estimate_of, protocol_section
 from ramify.report.questions import ROOM, Spell, explorer_section
@@ -109,15 +110,20 @@ def _bank_sections(cases: list[Case], ties: Sequence[Remark] = ()) -> list[Secti
     """What is said of banks of candidates: least of those with one candidate a question, or of a search."""
     sampled = [case for case in cases if case.bank.kind in ("iid", "heterogeneous")]
     several = [case for case in sampled if case.top > 1]
+    if not sampled:
+        return []
     if not several:
-        return [accuracy_section(sampled), groups_section(sampled[:BANKS])] if sampled else []
+        alone = accuracy_section(sampled)
+        known = (*bank_remarks(sampled), *pointed(case.accuracy for case in sampled), *alone.parts)
+        return [dataclasses.replace(alone, parts=known), groups_section(sampled[:BANKS])]
     drawn, profile = several[:BANKS], profile_section(several[:BANKS])
     remarks: list[Part] = list(bank_remarks(several))
     if len(several) > BANKS:
         remarks.insert(
             0, Remark(f"Figures are of the first {BANKS} of {len(several)} banks; the table of rates has all.")
         )
-    parts = (*remarks, *profile.parts, rates(several), *ties)
+    ends = (case.intervals(curve)[-1] for case in several for curve in (case.ceiling, case.floor))
+    parts = (*remarks, *profile.parts, rates(several), *ties, *pointed(ends))
     found: list[Section | None] = [Section(profile.name, profile.title, profile.lead, parts, wide=True)]
     more = (selection_section, stopping_section, verifier_section, groups_section, headroom_section)
     return [*found, *(make(drawn) for make in more)]
