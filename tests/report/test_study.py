@@ -8,6 +8,8 @@ import json
 import numpy as np
 import pytest
 
+from ramify.decide import Plurality
+from ramify.describe import text
 from ramify.report import Page, Picture, page_of
 from ramify.report.studypage import finding
 from ramify.study.result import Result, Row
@@ -194,7 +196,7 @@ def test_two_values_of_one_vote_are_explained_where_they_differ(found: tuple[Res
     assert "two values on this page" not in page.html(), "closed forms in both places"
     first = next(row for row in result.rows if row.name == "plurality" and row.k == 8)
     other = np.where(np.arange(14) == 0, 1 - first.utility, first.utility)  # the first question is a tie, say
-    moved = dataclasses.replace(first, protocol="Plurality() over Chain()", utility=other)
+    moved = dataclasses.replace(first, protocol=f"{text(Plurality())} over Chain()", utility=other)
     said = page_of(
         dataclasses.replace(result, rows=tuple(moved if row is first else row for row in result.rows))
     ).html()

@@ -164,16 +164,16 @@ def submission(rule: Any, bank: Bank, outcomes: Outcomes | None, level: float, u
 
 
 def mean_of(worth: Any, level: float) -> Any:
-    """The mean over questions with its interval; without one where there is nothing to draw from."""
+    """The mean over questions with its interval, as pages have it; without one where there is nothing to draw from."""
     import numpy as np
 
-    from ramify.metrics import Estimate, Percentile, bootstrap_means
-    from ramify.types import Key
+    from ramify.metrics import Estimate
+    from ramify.metrics.bankcurve import over_questions
 
     known = worth[~np.isnan(worth)]
     if known.size < 2:
         return Estimate.descriptive(float(known.mean()) if known.size else float("nan"), "no interval of one question")
-    return Percentile(level)(bootstrap_means(worth, Key("decide", "bootstrap", 0), 4000, bounds=(0.0, 1.0)))
+    return over_questions(worth[:, None], level=level, bounds=(0.0, 1.0))[0]
 
 
 def _cost(bank: Bank, layers: list[str]) -> dict[str, float | None]:
@@ -222,27 +222,13 @@ def _curves(
     rows = [
         {"rule": repr(rule), "k": k, "accuracy": estimate, "error": float(error), "left_out": int(left)}
         for rule, curve in zip(rules, curves, strict=True)
-        for k, estimate, error, left in zip(budgets, _estimates(curve, level), curve.error, curve.left_out, strict=True)
+        for k, estimate, error, left in zip(
+            budgets, [mean_of(column, level) for column in curve.values.T], curve.error, curve.left_out, strict=True
+        )
     ]
     most = int(bank.drawn.sum(axis=1).max(initial=0))
     about = {"source": str(source.path), "kind": "shared-bank", "estimand": curves[0].estimand, "candidates": most}
     return {**about, "rows": rows}
-
-
-def _estimates(curve: Any, level: float) -> list[Any]:
-    """The curve's means with intervals, without where fewer than two questions are in."""
-    import numpy as np
-
-    from ramify.metrics import Estimate
-    from ramify.metrics.bankcurve import over_questions
-
-    many, few = (~np.isnan(curve.values)).sum(axis=0), "fewer than two questions"
-    return [
-        over_questions(column[:, None], level=level, bounds=(0.0, 1.0))[0]
-        if there >= 2
-        else Estimate.descriptive(float(mean), few)
-        for column, there, mean in zip(curve.values.T, many, curve.mean, strict=True)
-    ]
 
 
 def _told_curves(found: dict[str, Any]) -> list[str]:

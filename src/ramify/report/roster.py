@@ -188,7 +188,10 @@ def measure_table(measures: Sequence[Measure], cases: Mapping[str, Case] | None 
         }
         for each in measures
     ]
-    table = Table("measures", "Metrics of the study", columns, rows)
+    note = (
+        "Each interval has resamples of its own, so it differs from that of the same number elsewhere by their noise."
+    )
+    table = Table("measures", "Metrics of the study", columns, rows, note)
     return table.without_constant("task", "model", "group")
 
 

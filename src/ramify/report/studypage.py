@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import ramify
+from ramify.decide import Plurality
+from ramify.describe import text as form
 from ramify.metrics.estimate import Estimate
 from ramify.report import text
 from ramify.report.case import Case, mean_of
@@ -25,6 +27,7 @@ from ramify.study.result import STAGES, Result, Row
 
 __all__ = ["finding", "page_of"]
 
+VOTE = f"{form(Plurality())} over "  # how a row says that plurality decided it
 TASKS = 3  # tasks that the finding speaks of
 BANKS = 12  # banks whose profiles, rules and questions are drawn; tables have all
 
@@ -92,7 +95,7 @@ def _ties(result: Result, named: Mapping[str, Case]) -> list[Remark]:
     found = []
     for row in result.rows:
         case = named.get(row.bank)
-        if case is None or not row.protocol.startswith("Plurality()") or row.k != case.top or case.top < 2:
+        if case is None or not row.protocol.startswith(VOTE) or row.k != case.top or case.top < 2:
             continue
         here = float(case.rules["plurality"].mean[-1])
         if abs(here - row.mean) > 0.0005:
