@@ -321,6 +321,10 @@ def test_the_page_is_asked_for_the_level_and_the_budgets_of_its_reader(real: tup
     assert page.figures()["reducers"].title == "Rules on the same 8 candidates"
     assert page.figures()["headroom"].rows == whole.figures()["headroom"].rows
     assert "Only k = 1 was asked for" in profile_page(bank, outcomes, budgets=[1]).finding
+    three = profile_page(bank, outcomes, title="A bank", budgets=[3])
+    assert three.tiles[0] == whole.tiles[0], "the accuracy of one candidate, though nobody asked for k = 1"
+    assert three.finding.partition(". Among")[0] == whole.finding.partition(". Among")[0]
+    assert "from 3 candidates to 3" in three.figures()["scaling"].alt
     with pytest.raises(InvalidValue, match=r"budgets = \[99\]: use numbers of candidates from 1 to 8"):
         profile_page(bank, outcomes, budgets=[1, 99])
 

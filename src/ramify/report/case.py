@@ -97,6 +97,11 @@ class Case:
         return self if self.top == self.usual else dataclasses.replace(self, asked=(self.usual,))
 
     @property
+    def least(self) -> str:
+        """The smallest budget, in words."""
+        return "one candidate" if self.budgets[0] == 1 else f"{self.budgets[0]} candidates"
+
+    @property
     def top(self) -> int:
         """The largest budget of the curves."""
         return self.budgets[-1]
@@ -160,8 +165,8 @@ class Case:
 
     @functools.cached_property
     def accuracy(self) -> Estimate:
-        """The mean grade of one candidate, with its interval over questions."""
-        return self.intervals(self.ceiling)[0]
+        """The mean grade of one candidate, with its interval over questions, whichever budgets were asked for."""
+        return self.over(self.solved[:, None])[0]
 
     def over(self, table: Array, bounds: tuple[float, float] = (0.0, 1.0)) -> tuple[Estimate, ...]:
         """Column means of a table ``[Q, K]`` with intervals over questions; of fewer than two questions, without."""

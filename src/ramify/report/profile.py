@@ -84,7 +84,7 @@ def discovery(cases: Sequence[Case]) -> Figure:
         spec=specs[case.name],
         rows=[row for each in cases for row in curve_rows(each)],
         alt=(
-            f"{case.name}: Pass@k rises from {text.percent(first[0])} at one candidate to {text.percent(first[-1])} at "
+            f"{case.name}: Pass@k rises from {text.percent(first[0])} at {case.least} to {text.percent(first[-1])} at "
             f"{case.top}; pass^k falls to {text.percent(last[-1])}."
         ),
         note=(

@@ -83,7 +83,7 @@ def scaling(cases: Sequence[Case]) -> Figure:
         spec=specs[first],
         rows=rows,
         alt=(
-            f"{case.name}: from one candidate to {case.top}, {rule} goes from {text.percent(case.rules[rule].mean[0])} "
+            f"{case.name}: from {case.least} to {case.top}, {rule} goes from {text.percent(case.rules[rule].mean[0])} "
             f"to {text.percent(case.rules[rule].mean[-1])}, under a ceiling of {text.percent(case.ceiling.mean[-1])}."
         ),
         note=(
