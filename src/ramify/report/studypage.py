@@ -169,8 +169,8 @@ def _of_task(task: str, rows: list[Row]) -> str:
     """The cheapest protocol and the best one, what the difference cost, and whether their intervals tell them apart."""
     models = len({row.model for row in rows}) > 1
     cheap = [row for row in rows if row.mean_cost <= 1.005 * min(each.mean_cost for each in rows)]
-    high = [row for row in rows if row.mean >= max(each.mean for each in rows) - 1e-9]
-    least, best = max(cheap, key=lambda row: row.mean), min(high, key=lambda row: row.mean_cost)
+    least, high = max(cheap, key=lambda row: row.mean), _highest(rows)
+    best = high[0]
 
     def name(row: Row) -> str:
         return f"{row.label}{f' of {row.model}' if models else ''}"
@@ -190,6 +190,12 @@ def _of_task(task: str, rows: list[Row]) -> str:
         f"{least.unit} a question; the best of {many} is {name(best)} with {reached}{times}{tied}"
         f"{_apart(estimate_of(least), estimate_of(best))}."
     )
+
+
+def _highest(rows: Sequence[Row]) -> list[Row]:
+    """The best rows, all that tie, the cheapest first."""
+    most = max(row.mean for row in rows)
+    return sorted((row for row in rows if row.mean >= most - 1e-9), key=lambda row: row.mean_cost)
 
 
 def _apart(least: Estimate, best: Estimate) -> str:
@@ -216,7 +222,7 @@ def _tiles(result: Result) -> tuple[tuple[str, str, str], ...]:
     for task in list(result.questions)[:4]:
         rows = [row for row in result.rows if row.task == task and row.kind != "diagnostic" and not np.isnan(row.mean)]
         if rows:
-            best = max(rows, key=lambda row: row.mean)
+            best = _highest(rows)[0]
             found = estimate_of(best)
             inside = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]" if found.covers else "no interval"
             whose = f" of {best.model}" if len({row.model for row in rows}) > 1 else ""
