@@ -39,7 +39,7 @@ def test_the_columns_are_shown_and_can_be_overridden(run: Run) -> None:
     written("my.jsonl", [{**row, "said": "nothing"} for row in rows()])
     shown = run("profile", "my.jsonl").out
     assert "answer           <- prediction" in shown
-    assert "they cover other questions, not other draws" in shown
+    assert "they cover other questions, not the same ones asked again" in shown
     assert "answer           <- said  (given)" in run("profile", "my.jsonl", "--map", "answer=said").out
 
 

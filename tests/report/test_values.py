@@ -108,8 +108,8 @@ def test_labels_keep_their_distance_and_their_order(wanted: list[float]) -> None
 
 def test_an_interval_is_named_by_what_it_covers() -> None:
     assert text.band(Estimate(0.5, 0.4, 0.6, 0.95, ("questions", "draws"))) == "95 % interval over questions and draws"
-    said = "The intervals cover which candidates were drawn. They do not cover which questions were asked."
-    assert text.covered(("draws",)) == said
+    said = "The intervals cover other questions, each with candidates of its own."
+    assert text.covered(("questions",)) == f"{said} They do not cover the same questions asked again."
 
 
 # ------------------------------------------------------------------------------------------------------------- explorer

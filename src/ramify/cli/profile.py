@@ -199,8 +199,8 @@ def _told(
         shares.append(f"{about['ungraded']} candidates without a grade count nowhere")
     head = "; ".join(shares)
     covers = (
-        f"{100 * level:g} % intervals: bootstrap over questions (percentiles); they cover other questions, not other "
-        "draws."
+        f"{100 * level:g} % intervals: bootstrap over questions (percentiles); they cover other questions, "
+        "not the same ones asked again."
     )
     if any(row[name].covers and row[name].width == 0 for row in found for name in MEASURES):
         covers += "\nAn interval of one point says that all questions fared alike, not that others will."

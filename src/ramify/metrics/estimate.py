@@ -18,8 +18,9 @@ SOURCES = ("questions", "draws", "judge", "reruns", "replays")
 class Estimate:
     """A value with an interval ``[low, high]`` at a ``level``, and which randomness that interval ``covers``.
 
-    An interval that covers "questions" says nothing about other draws of the candidates, and the reverse. A value
-    without an interval (``low = high = value``, level 0, covering nothing) describes what was observed and no more.
+    An interval that covers "questions" is about other questions, each with candidates of its own, and not about the
+    same ones asked again; one that covers "draws" is the reverse. A value without an interval (``low = high = value``,
+    level 0, covering nothing) describes what was observed and no more.
 
     >>> print(Estimate(0.8194, 0.8069, 0.8317, 0.95, ("questions",)))
     0.8194 [0.8069, 0.8317] (95%, over questions)

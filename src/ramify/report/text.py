@@ -26,8 +26,8 @@ __all__ = [
 
 # What an interval is about, in words. An interval over questions says nothing about new draws, and the reverse.
 COVERS = {
-    "questions": "which questions were asked",
-    "draws": "which candidates were drawn",
+    "questions": "other questions, each with candidates of its own",
+    "draws": "the same questions asked again",
     "judge": "what the judge said",
     "reruns": "running the protocol again",
     "replays": "the simulation itself",
@@ -163,8 +163,8 @@ def band(found: Estimate) -> str:
 def covered(covers: Sequence[str]) -> str:
     """A sentence on what an interval covers and what it leaves out.
 
-    >>> covered(("questions",))
-    'The intervals cover which questions were asked. They do not cover which candidates were drawn.'
+    >>> covered(("draws",)).partition(". ")[0]
+    'The intervals cover the same questions asked again'
     """
     left = [COVERS[name] for name in ("questions", "draws") if name not in covers]
     said = f"The intervals cover {listed([COVERS[name] for name in covers])}."
