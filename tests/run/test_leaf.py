@@ -360,3 +360,55 @@ def test_a_ledger_that_was_charged_before_goes_on_and_is_not_counted_again() -> 
     assert second.ledger.total == first.ledger.total + sum(second.costs)
     assert second.bank.length is not None
     assert sum(second.costs) == second.bank.length.sum()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=text)
+@pytest.mark.parametrize("limit", [13, 30, math.inf])
+@pytest.mark.parametrize("ahead", [4, 64])
+def test_everything_generated_is_booked_and_none_of_it_past_the_budget(
+    protocol: Leaves, limit: float, ahead: int
+) -> None:
+    """Rollouts ahead are paid for too: by the budget if they are revealed, as surplus if a stop comes first."""
+    made = list[int]()
+
+    def counting(sampler: Sampler) -> Sampler:
+        def watched(requests: Iterable[Request]) -> Iterator[Leaf]:
+            for leaf in sampler(requests):
+                made.append(len(leaf.tokens))
+                yield leaf
+
+        return watched
+
+    found = run(protocol, limit=limit, ahead=ahead, wrap=counting)
+    assert sum(made) == found.ledger.spent.generate + found.surplus.spent.generate
+    if protocol.stop is None and not protocol.truncate and protocol.within is None:
+        assert found.surplus.total == 0, "nothing is launched that the budget could not pay for"
+    if math.isfinite(limit) and protocol.stop is None:
+        assert sum(made) <= limit
+
+
+def test_leaves_that_wait_for_their_turn_survive_an_interruption(tmp_path: Path) -> None:
+    given = list[Key]()
+
+    def cut(sampler: Sampler) -> Sampler:
+        def dying(requests: Iterable[Request]) -> Iterator[Leaf]:
+            for leaf in reversed([leaf for leaf, _ in zip(sampler(requests), range(9), strict=False)]):
+                given.append(leaf.key)
+                yield leaf
+            raise KeyboardInterrupt
+
+        return dying
+
+    with pytest.raises(KeyboardInterrupt):
+        run_leaves(
+            Leaves(n=5, cap=6),
+            questions(4),
+            [dataclasses.replace(arm("run"), sampler=cut(arm("run").sampler))],
+            Ledger("tokens", Tokens()),
+            parse,
+            ahead=16,
+            store=Store.create(tmp_path / "bank"),
+        )
+    with Store.open(tmp_path / "bank").snapshot() as snapshot:
+        kept = {key for key, _ in snapshot.digests()}
+    assert kept == set(given)

@@ -130,7 +130,7 @@ def _recorded(
     store = Store.open(directory / "bank")
     with store.snapshot() as snapshot:
         bank = snapshot.bank(text=False)
-    store.add_outcomes("correct", bank, asked.outcomes(bank), more=True)
+    store.add_outcomes("correct", bank, asked.outcomes(bank), anew=True)
     return made, before
 
 

@@ -100,7 +100,7 @@ def _searched(out: Path | None, protocol: Search, asked: Asked, machine: Machine
         found = record_search(
             out, protocol, asked.questions, arm, ledger, asked.parse, details=details, tell=tracker.drawn
         )
-    Store.open(out / "bank").add_outcomes("correct", found.bank, asked.outcomes(found.bank), more=True)
+    Store.open(out / "bank").add_outcomes("correct", found.bank, asked.outcomes(found.bank), anew=True)
     return found
 
 

@@ -36,7 +36,9 @@ class Ahead:
 
     ``upcoming`` gives requests in the program's order; ``alive`` says of a launched one whether the program may still
     ask for it. What is launched ahead must fit the ``allowance`` that is left, at its ``worst``, should none of it ever
-    be revealed; ``discard`` is told of every leaf that turned out to be surplus.
+    be revealed, and each of the ``budgets`` that it would be charged to, by name with what is left of it, should all of
+    it be; ``discard`` is told of every leaf that turned out to be surplus. Where it is ``certain`` that everything
+    upcoming will be asked for, leaves that wait for their turn are kept when the program is interrupted.
     """
 
     width: int  # rollouts under way or waiting to be revealed, the one asked for included
@@ -44,6 +46,8 @@ class Ahead:
     alive: Callable[[Asked], bool] = lambda _: True
     worst: Callable[[Asked], float] = lambda _: 0.0
     allowance: Callable[[], float] = lambda: math.inf
+    budgets: Callable[[Asked], Iterable[tuple[str, float]]] = lambda _: ()
+    certain: bool = False
     discard: Callable[[Asked, Leaf], None] = lambda *_: None
 
 
@@ -75,6 +79,10 @@ def drive(
             if leaf is None:
                 leaf = pool.get(asked)
                 keep(asked, leaf)
+    except BaseException:
+        if ahead.certain:
+            pool.rescue(keep)
+        raise
     finally:
         pool.close()
 
@@ -94,6 +102,21 @@ class _Feed:
         if request is None:
             raise StopIteration
         return request
+
+
+class _Reserved:
+    """What budgets would be charged if everything launched were revealed, each at its worst."""
+
+    def __init__(self, ahead: Ahead) -> None:
+        self._ahead, self._sums = ahead, dict[str, float]()
+
+    def fits(self, asked: Asked) -> bool:
+        """Reserve for one more; whether there is room for it in each of its budgets."""
+        room = True
+        for name, left in self._ahead.budgets(asked):
+            self._sums[name] = self._sums.get(name, 0.0) + self._ahead.worst(asked)
+            room = room and self._sums[name] <= left
+        return room
 
 
 class _Pool:
@@ -146,6 +169,9 @@ class _Pool:
         chosen = [] if wanted in self._under_way else [self._wanted]
         left = self._ahead.allowance()
         left -= sum(self._ahead.worst(each) for each in ahead.values()) if math.isfinite(left) else 0
+        reserved = _Reserved(self._ahead)
+        for each in (self._wanted, *ahead.values()):
+            reserved.fits(each)
         for each in self._ahead.upcoming():
             key = each.request.key
             if len(ahead) + 1 >= self._ahead.width:
@@ -153,7 +179,7 @@ class _Pool:
             if key in ahead or key == wanted or self._stored(key) is not None:
                 continue
             left -= self._ahead.worst(each) if math.isfinite(left) else 0
-            if left < 0:
+            if left < 0 or not reserved.fits(each):
                 break
             chosen.append(each)
             ahead[key] = each
@@ -197,6 +223,11 @@ class _Pool:
             return
         require(leaf.key in self._under_way, "leaf.key", leaf.key, f"arm {arm} was not asked for it, or gave it before")
         self._ready[leaf.key] = (self._under_way.pop(leaf.key), leaf)
+
+    def rescue(self, keep: Callable[[Asked, Leaf], None]) -> None:
+        """Make durable what is finished and was not revealed."""
+        for asked, leaf in self._ready.values():
+            keep(asked, leaf)
 
     def finish(self) -> None:
         """The program is over: cancel what is under way, and discard all that was launched for nothing."""

@@ -155,9 +155,10 @@ def run_leaves(
 ) -> Run:
     """Run a leaf protocol over questions.
 
-    ``ahead`` rollouts may be under way or waiting at a time; what they cost beyond what is revealed is bounded by
-    ``allowance``, apart from the budget. With a ``store``, a revealed leaf is durable before anything is decided from
-    it, and a run that was interrupted goes on where it was.
+    ``ahead`` rollouts may be under way or waiting at a time, as many of them as the budget could pay for if all were
+    revealed; what those cost that a stop makes superfluous is bounded by ``allowance``, apart from the budget. With a
+    ``store``, a revealed leaf is durable before anything is decided from it, and a run that was interrupted goes on
+    where it was.
     """
     require(is_whole(ahead, 1), "ahead", ahead, "use a number of rollouts >= 1")
     used = max(protocol.schedule, default=0)
@@ -168,7 +169,16 @@ def run_leaves(
     arms = [_declared(arm, protocol) for arm in arms]
     surplus = Ledger(ledger.unit, ledger.cost, allowance)
     loop = _Loop(protocol, tuple(questions), tuple(arms), ledger, parse, surplus)
-    view = Ahead(ahead, loop.upcoming, loop.alive, loop.at_worst, lambda: loop.surplus.left, loop.discard)
+    view = Ahead(
+        width=ahead,
+        upcoming=loop.upcoming,
+        alive=loop.alive,
+        worst=loop.at_worst,
+        allowance=lambda: loop.surplus.left,
+        budgets=loop.budgets,
+        certain=protocol.stop is None and math.isinf(min(ledger.limit, protocol.each)),
+        discard=loop.discard,
+    )
     writers, known = _writers(store, arms, questions, protocol) if store is not None else ({}, {})
 
     def keep(asked: Asked, leaf: Leaf) -> None:
@@ -178,7 +188,8 @@ def run_leaves(
 
     try:
         samplers = [arm.sampler for arm in arms]
-        return drive(loop.program(), samplers, view, stored=known.get, keep=keep, launched=launched)
+        run = drive(loop.program(), samplers, view, stored=known.get, keep=keep, launched=launched)
+        return dataclasses.replace(run, surplus=loop.surplus)  # some of it was given back after the last decision
     finally:
         for writer in writers.values():
             writer.close()
@@ -368,6 +379,14 @@ class _Loop:
 
     def at_worst(self, asked: Asked) -> float:
         return self.worst(self.seen[asked.request.key.question], asked, self.protocol.cap)
+
+    def budgets(self, asked: Asked) -> Iterator[tuple[str, float]]:
+        """What is left of each budget that a leaf would be charged to, of those that have a limit."""
+        question = asked.request.key.question
+        if math.isfinite(self.ledger.limit):
+            yield "", self.ledger.left
+        if math.isfinite(self.protocol.each):
+            yield question, self.seen[question].ledger.left
 
     def discard(self, asked: Asked, leaf: Leaf) -> None:
         work = self.work(self.seen[asked.request.key.question], asked, len(leaf.tokens))

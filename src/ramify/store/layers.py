@@ -14,7 +14,7 @@ from ramify.bank import Bank, Layer, Outcomes
 from ramify.errors import StoreError
 from ramify.store.manifest import Entry
 
-__all__ = ["about", "layer_rows", "topped_up"]
+__all__ = ["about", "layer_rows", "there", "topped_up"]
 
 LAYER = pa.schema(
     [
@@ -46,30 +46,34 @@ def layer_rows(bank: Bank, values: np.ndarray, cost: np.ndarray | None, meta: Ma
     return pa.table(rows, schema=LAYER.with_metadata(dict(meta)))
 
 
+def there(folder: Path, live: Mapping[str, Entry], table: pa.Table) -> Entry | None:
+    """The file of the layer of this name and kind, if there is one."""
+    meta = table.schema.metadata
+    for entry in live.values():
+        if entry.kind == "layer":
+            found = pq.read_schema(folder / entry.file).metadata
+            if all(found[field] == meta[field] for field in (b"name", b"kind")):
+                return entry
+    return None
+
+
 def topped_up(folder: Path, live: Mapping[str, Entry], table: pa.Table) -> tuple[Entry | None, pa.Table]:
     """``(the file of the layer of this name, if there is one; its rows and those of the table that it lacks)``."""
-    meta, key = table.schema.metadata, ["question", "run", "sample"]
-    for entry in live.values():
-        if entry.kind != "layer":
-            continue
-        there = pq.read_schema(folder / entry.file).metadata
-        if any(there[field] != meta[field] for field in (b"name", b"kind")):
-            continue
-        old = pq.read_table(folder / entry.file)
-        both = table.select([*key, "value"]).join(
-            old.select([*key, "value"]), key, right_suffix=" there", join_type="inner"
+    entry, key = there(folder, live, table), ["question", "run", "sample"]
+    if entry is None:
+        return None, table
+    old = pq.read_table(folder / entry.file)
+    both = table.select([*key, "value"]).join(
+        old.select([*key, "value"]), key, right_suffix=" there", join_type="inner"
+    )
+    other = both.filter(pc.not_equal(both["value"], both["value there"])).sort_by([(name, "ascending") for name in key])
+    if other.num_rows:
+        row, name = other.slice(0, 1).to_pylist()[0], table.schema.metadata[b"name"].decode()
+        where = f"run {row['run']!r}, question {row['question']!r}, sample {row['sample']}"
+        raise StoreError(
+            f"{folder} has another {name!r} for {other.num_rows} candidates, such as {where}:"
+            f" {row['value there']:g} there, {row['value']:g} now; a new version is a new name"
         )
-        other = both.filter(pc.not_equal(both["value"], both["value there"])).sort_by(
-            [(name, "ascending") for name in key]
-        )
-        if other.num_rows:
-            row, name = other.slice(0, 1).to_pylist()[0], meta[b"name"].decode()
-            where = f"run {row['run']!r}, question {row['question']!r}, sample {row['sample']}"
-            raise StoreError(
-                f"{folder} has another {name!r} for {other.num_rows} candidates, such as {where}:"
-                f" {row['value there']:g} there, {row['value']:g} now; a new version is a new name"
-            )
-        fresh = table.append_column("here", pa.array(np.arange(table.num_rows)))
-        fresh = fresh.join(old.select(key), key, join_type="left anti").sort_by("here").select(LAYER.names)
-        return entry, pa.concat_tables([old, fresh.cast(LAYER).replace_schema_metadata(old.schema.metadata)])
-    return None, table
+    fresh = table.append_column("here", pa.array(np.arange(table.num_rows)))
+    fresh = fresh.join(old.select(key), key, join_type="left anti").sort_by("here").select(LAYER.names)
+    return entry, pa.concat_tables([old, fresh.cast(LAYER).replace_schema_metadata(old.schema.metadata)])

@@ -27,7 +27,7 @@ from ramify.bank import Bank, Layer, Outcomes, Proposal
 from ramify.errors import StoreError, require
 from ramify.store import disk, journal, manifest, shard
 from ramify.store.compact import compact
-from ramify.store.layers import about, layer_rows, topped_up
+from ramify.store.layers import about, layer_rows, there, topped_up
 from ramify.store.manifest import Change, Entry
 from ramify.store.protocol import Card
 from ramify.store.questions import ordered, question_table, read_questions
@@ -312,20 +312,27 @@ class Store:
         """Attach scores to candidates, durably, without rewriting them. A name is given once."""
         self._keep_layer(layer_rows(bank, layer.values, layer.cost, about(name, layer)))
 
-    def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes, *, more: bool = False) -> None:
+    def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes, *, anew: bool = False) -> None:
         """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back.
 
-        With ``more``, grades of that name may be there: candidates that have none get theirs.
+        With ``anew``, grades of that name that are there are replaced: whoever makes them again knows better now.
         """
-        self._keep_layer(layer_rows(bank, outcomes.on(bank), None, about(name, outcomes)), more=more)
+        self._keep_layer(layer_rows(bank, outcomes.on(bank), None, about(name, outcomes)), anew=anew)
 
-    def _keep_layer(self, table: pa.Table, *, more: bool = False) -> None:
+    def _keep_layer(self, table: pa.Table, *, more: bool = False, anew: bool = False) -> None:
         """Write a layer; with ``more``, one that is there is replaced by itself and the rows it lacks."""
         with self.locked():
-            old, whole = topped_up(self.path, self._live(), table)
+            if anew:
+                old, whole = there(self.path, self._live(), table), table
+                same = old is not None and pq.read_table(self.path / old.file).equals(table, check_metadata=True)
+            else:
+                old, whole = topped_up(self.path, self._live(), table)
+                same = old is not None and whole.num_rows == old.rows
             name = table.schema.metadata[b"name"].decode()
-            require(more or old is None, "layer", name, "the bank has one of this name: a new version is a new name")
-            if old is not None and whole.num_rows == old.rows:
+            require(
+                more or anew or old is None, "layer", name, "the bank has one of this name: a new version is a new name"
+            )
+            if same:
                 return
             final = self.numbered("layers", ".parquet")
             written = disk.temporary(final)
