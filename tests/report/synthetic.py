@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -148,6 +150,20 @@ def _charged(rows: list[Row]) -> Iterator[Charge]:
             yield Charge(
                 row.task, row.model, row.label, {stage: float(np.sum(part)) for stage, part in row.cost.items()}
             )
+
+
+LONG = "outcome head of the second writer, weighted by the square of its own rank among all candidates, "
+
+
+def long_names(result: Result) -> Result:
+    """The study under names that are alike for longer than any label has room."""
+    rows = tuple(dataclasses.replace(row, name=LONG + row.name, model=f"{LONG}{row.model}") for row in result.rows)
+    sides = ("plurality, k = 8", "plurality, k = 1", "best of N, k = 8")
+    compared = [
+        dataclasses.replace(result.comparisons[0], a=f"{LONG}model: {LONG}{a}", b=f"{LONG}model: {LONG}{b}")
+        for a, b in itertools.combinations(sides, 2)
+    ]
+    return dataclasses.replace(result, rows=rows, comparisons=tuple(compared))
 
 
 def _band(start: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

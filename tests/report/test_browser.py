@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from ramify.report import Page, page_of, profile_page
+from ramify.report import Page, page_of, profile_page, theme
 from tests.browser import CHROMIUM, Opened, Opening
-from tests.report.synthetic import HOSTILE, hostile, looks_real, spelled, study
+from tests.report.synthetic import HOSTILE, hostile, long_names, looks_real, spelled, study
+from tests.report.test_values import contrast
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
 
@@ -24,6 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "bank": profile_page(bank, outcomes, title="A bank", spell=spelled),
         "hostile": profile_page(*hostile(), spell=spelled),
         "study": page_of(study(3, 2, 12, 8)),
+        "long": page_of(long_names(study(3, 2, 12, 8))),
     }
     return {name: page.write(folder / f"{name}.html") for name, page in pages.items()}
 
@@ -45,6 +47,82 @@ def test_every_chart_draws_and_nothing_is_loaded(visit: Callable[..., Opened], n
     )
     assert len(drawn) >= 8
     assert [figure for figure, marks in drawn if marks < 8] == []
+    opened.quiet()
+
+
+def test_a_chart_is_read_out_as_what_it_shows(visit: Callable[..., Opened], files: dict[str, Path]) -> None:
+    """In the browser's own accessibility tree: Vega labels what it draws into "Vega visualization"."""
+    opened = visit("study")
+    tree = opened.context.new_cdp_session(opened.tab).send("Accessibility.getFullAXTree")["nodes"]
+    names = [node["name"]["value"] for node in tree if node.get("role", {}).get("value") in ("image", "img")]
+    assert [figure.words()[0] for figure in page_of(study(3, 2, 12, 8)).figures().values()] == names
+    assert "Vega visualization" not in str(tree)
+
+
+def test_the_words_of_a_figure_follow_its_view(visit: Callable[..., Opened]) -> None:
+    opened = visit("study")
+    figure = page_of(study(3, 2, 12, 8)).figures()["gap"]
+    for view in list(figure.views)[:4]:
+        opened.tab.select_option("[data-view=gap]", label=view)
+        opened.tab.wait_for_timeout(30)
+        rule = view.partition(": ")[2]
+        assert f"the gap of {rule} is" in opened.tab.inner_text("#fig-gap .note").replace("\u00a0", " ")
+        label = opened.tab.get_attribute("#fig-gap .chart", "aria-label")
+        assert label == figure.words(view)[0] != figure.words()[0]
+    opened.quiet()
+
+
+def test_numbers_in_the_heat_map_can_be_read(visit: Callable[..., Opened]) -> None:
+    """On every cell, and on every colour of the scale: the ink with more contrast, which is never below 4.5."""
+    inks = {}
+    for scheme in ("light", "dark"):
+        tab = visit("bank", color_scheme=scheme).tab
+        squares, inks[scheme] = (
+            tab.evaluate(
+                f"[...document.querySelectorAll('#fig-triangle .chart {mark}')].map((m) => "
+                "getComputedStyle(m).fill.match(/\\d+/g).slice(0, 3).map(Number))"
+            )
+            for mark in (".mark-rect.role-mark path", ".mark-text.role-mark text")
+        )
+        assert len(squares) == len(inks[scheme]) == 8 * 9 // 2
+        for square, ink in zip(squares, inks[scheme], strict=True):
+            assert contrast(_hex(square), _hex(ink)) >= 4.5, (square, ink)
+    assert inks["light"] == inks["dark"]
+    scale = tab.evaluate(
+        "[...Array(501).keys()].map((i) => vega.scheme('viridis')(i / 500).match(/\\d+/g).map(Number))"
+    )
+    for i, colour in enumerate(scale):
+        assert contrast(_hex(colour), "#000000" if i / 500 > theme.VIRIDIS_TURN else "#fffffe") >= 4.5, i
+
+
+def _hex(rgb: list[int]) -> str:
+    return "#" + "".join(f"{part:02x}" for part in rgb)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_are_whole_and_can_be_told_apart(visit: Callable[..., Opened], width: int) -> None:
+    opened = visit("long", viewport={"width": width, "height": 844})
+    for figure in ("standing", "differences", "reducers"):
+        names = opened.tab.evaluate(
+            f"[...document.querySelectorAll('#fig-{figure} .role-axis-label > text')].map((t) => t.textContent)"
+        )
+        names = [name for name in names if name.strip("+−0123456789%")]
+        assert len(set(names)) == len(names) >= 3, names
+    labels = opened.tab.evaluate("[...document.querySelectorAll('.role-axis-label text')].map((t) => t.textContent)")
+    assert "…" not in "".join(labels)
+    ends = opened.tab.evaluate(
+        "[...document.querySelectorAll('#fig-scaling .mark-text.role-mark text')].map((t) => t.textContent)"
+    )
+    assert len(set(ends)) == 4, ends  # each twice: its rim, and itself
+    rows = opened.tab.evaluate(
+        """[...document.querySelectorAll('.chart svg')].flatMap((svg) => {
+            const labels = [...svg.querySelectorAll('.role-axis-label > text')];
+            const boxes = labels.filter((t) => t.getAttribute('opacity') !== '0').map((t) => t.getBoundingClientRect());
+            return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => a.left < b.right && b.left < a.right
+                && a.top < b.bottom - 4 && b.top < a.bottom - 4).map((b) => [a.top, b.top]));
+        })"""
+    )
+    assert rows == [], "labels lie on each other"
     opened.quiet()
 
 
@@ -155,6 +233,15 @@ def test_downloads_are_the_data(visit: Callable[..., Opened]) -> None:
     picture = taken("[data-svg=discovery]")
     assert "var(" not in picture
     assert xml.etree.ElementTree.fromstring(picture).tag.endswith("svg")
+    tab.select_option("[data-view=scaling]", label="candidates")
+    with tab.expect_download() as found:
+        tab.click("[data-svg=scaling]")
+    assert found.value.suggested_filename == "scaling-candidates.svg"
+    root = xml.etree.ElementTree.parse(found.value.path()).getroot()
+    words = {child.tag.rpartition("}")[2]: child.text for child in root[:2]}
+    figure = page.figures()["scaling"]
+    assert words == {"title": "What more candidates buy: candidates", "desc": figure.words("candidates")[0]}
+    assert float(root.get("width", "0")) > 560, "as wide as for a paper, on any screen"
     assert '"$schema"' in taken("[data-spec=discovery]")
     assert taken("[data-table=rates]").startswith("bank,accuracy,accuracy low,accuracy high,")
 

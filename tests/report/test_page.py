@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from ramify.bank import Bank, Layer, Outcomes, Proposal
 from ramify.errors import InvalidValue
 from ramify.metrics import PassAt, Tally, gap, observed, plurality
 from ramify.report import Case, Page, Remark, profile_page, vendor
+from ramify.report.verifier import wilson
 from tests.report.synthetic import hostile, looks_real
 
 
@@ -111,6 +113,42 @@ def test_no_band_is_called_a_confidence_interval(real: tuple[Bank, Outcomes, Pag
         bands = {row["band"] for row in figure.rows if "band" in row}
         drawn = ", drawn within groups" if figure.name == "groups" else ""
         assert bands <= {f"95 % interval over questions{drawn}"}, figure.name
+
+
+def test_every_interval_in_the_data_is_drawn(real: tuple[Bank, Outcomes, Page]) -> None:
+    """A mark from low to high in each figure whose rows have both; in the gap it hangs from what is available."""
+
+    def ends(layer: Any) -> set[tuple[str, str]]:
+        code = layer.get("encoding", {})
+        return {(code.get(way, {}).get("field"), code.get(f"{way}2", {}).get("field")) for way in "xy"}
+
+    for figure in real[2].figures().values():
+        if any(row.get("low") is not None for row in figure.rows):
+            for spec in figure.all_views().values():
+                drawn = set().union(*map(ends, spec["layer"]))
+                assert drawn & {("low", "high"), ("least", "most")}, figure.name
+    fixed = [layer for layer in real[2].figures()["stopping"].spec["layer"] if layer["mark"]["type"] == "area"]
+    assert [layer["transform"][0]["filter"]["equal"] for layer in fixed] == ["plurality at fixed k"]
+
+
+def test_bins_without_a_wrong_one_still_have_an_interval() -> None:
+    low, high = wilson(np.array([0.0, 1.0, 0.3]), np.array([20, 20, 10]))
+    for i, right in enumerate((0, 20, 3)):
+        exact = scipy.stats.binomtest(right, (20, 20, 10)[i]).proportion_ci(method="wilson")
+        assert (low[i], high[i]) == pytest.approx((exact.low, exact.high), abs=1e-6)
+
+
+def test_an_axis_of_equal_values_is_no_point() -> None:
+    bank = Bank.of({"a": ["1"] * 8, "b": ["1"] * 8, "c": ["2"] * 8})
+    for grades, domain in ((np.ones((3, 8)), [0.7, 1.0]), (np.zeros((3, 8)), [0.0, 0.3])):
+        figure = profile_page(bank, Outcomes.of(bank, grades)).figures()["stopping"]
+        scale = figure.spec["layer"][0]["encoding"]["y"]["scale"]
+        assert scale["domain"] == pytest.approx(domain)
+        places = sorted(row["title_y"] for row in figure.rows if "title_y" in row)
+        assert len(places) == 3
+        assert min(np.diff(places)) >= 0.05 * 0.3
+        assert domain[0] <= places[0] + 1e-9
+        assert places[-1] <= domain[1] + 1e-9
 
 
 def test_axes_of_cost_say_what_they_leave_out(real: tuple[Bank, Outcomes, Page]) -> None:

@@ -134,6 +134,42 @@ def test_configurations_stand_side_by_side_at_their_largest_budget(found: tuple[
     assert [row["utility"] for row in mine] == sorted(expected.values(), reverse=True)
 
 
+def test_mixed_interfaces_are_marked_where_configurations_are_ranked(found: tuple[Result, Page]) -> None:
+    result, page = found
+    figure = page.figures()["standing"]
+    for row in figure.rows:
+        asked = "completion" if row["configuration"] == "model 0" else "chat"
+        assert row["said"].endswith(f"% ({asked})")
+    for view in figure.all_views():
+        assert "mixes the model with how it was asked" in figure.words(view)[1]
+    alike = tuple(dataclasses.replace(each, interface="chat") for each in result.interfaces)
+    plain = page_of(dataclasses.replace(result, interfaces=alike)).figures()["standing"]
+    assert "mixes" not in plain.note
+    assert not [row for row in plain.rows if "(" in row["said"]]
+
+
+def test_every_view_has_its_own_words(found: tuple[Result, Page]) -> None:
+    for figure in found[1].figures().values():
+        said = [figure.words(view)[0] for view in figure.all_views()]
+        assert len(set(said)) == len(said), figure.name
+
+
+def test_what_all_differences_have_in_common_is_said_once(found: tuple[Result, Page]) -> None:
+    result = found[0]
+    (one,) = result.comparisons
+    alike = page_of(dataclasses.replace(result, comparisons=(one, dataclasses.replace(one, b="model 0: other"))))
+    figure = alike.figures()["differences"]
+    assert figure.title == "Differences, paired over questions: model 0"
+    assert [row["difference of"] for row in figure.rows] == [
+        "plurality, k = 8 − plurality, k = 1",
+        "plurality, k = 8 − other",
+    ]
+    mixed = page_of(
+        dataclasses.replace(result, comparisons=(one, dataclasses.replace(one, a="model 1: x", b="model 1: y")))
+    )
+    assert [row["difference of"] for row in mixed.figures()["differences"].rows][1] == "x − y (model 1)"
+
+
 def test_one_sample_a_question_has_no_curves() -> None:
     result = study(3, 2, 12, 1)
     page = page_of(dataclasses.replace(result, agreements=()))

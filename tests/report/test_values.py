@@ -37,6 +37,22 @@ def test_text_has_the_contrast_that_reading_needs(colours: dict[str, str]) -> No
         assert contrast(colours[name], colours["paper"]) >= 4.5, name
 
 
+@pytest.mark.parametrize("colours", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_marks_can_be_seen(colours: dict[str, str]) -> None:
+    for i in range(len(theme.SERIES)):
+        assert contrast(colours[f"s{i}"], colours["paper"]) >= 3, i
+
+
+def test_intervals_are_drawn_in_the_full_colour_of_their_mark() -> None:
+    """A line of three eighths of the ink had a contrast of 1.6 with the paper."""
+    bank, outcomes = looks_real(12, 8)
+    for figure in profile_page(bank, outcomes).figures().values():
+        for layer in [each for spec in figure.all_views().values() for each in spec.get("layer", ())]:
+            mark = layer.get("mark", {})
+            if isinstance(mark, dict) and mark.get("type") == "rule":
+                assert mark.get("opacity", 1) == 1, figure.name
+
+
 def test_both_themes_name_the_same_colours() -> None:
     assert set(theme.LIGHT) == set(theme.DARK)
     assert len(set(theme.LIGHT.values())) == len(theme.LIGHT), "two names of one colour could not be told apart"
@@ -104,6 +120,45 @@ def test_labels_keep_their_distance_and_their_order(wanted: list[float]) -> None
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     assert all(places[b] - places[a] >= 0.1 - 1e-9 for a, b in itertools.pairwise(order))
     assert max(places) <= 1 + 1e-9
+
+
+def test_labels_that_tie_are_spread_both_ways() -> None:
+    assert charts.spread([0.58] * 4, 0.055) == pytest.approx([0.4975, 0.5525, 0.6075, 0.6625])
+    assert charts.spread([0.99, 0.98], 0.1) == pytest.approx([1.0, 0.9])
+    assert charts.spread([0.5, 0.5], [0.1, 0.3]) == pytest.approx([0.4, 0.6])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.01, 0.1))
+def test_labels_are_moved_as_little_as_possible(wanted: list[float], gap: float) -> None:
+    """No other legal places have a smaller sum of squares: SciPy's projection is the oracle."""
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(wanted, kind="stable")
+    room = gap * np.arange(len(wanted))
+    free = isotonic_regression(np.array(wanted)[order] - room).x
+    best = np.clip(free, 0, 1 - room[-1]) + room
+    assert np.array(charts.spread(wanted, gap))[order] == pytest.approx(best, abs=1e-9)
+
+
+def test_series_that_share_their_places_stand_side_by_side() -> None:
+    rows = [{"s": s, "x": x} for s, x in [("a", 1.0), ("b", 1.0), ("a", 2.0), ("b", 2.0), ("c", 3.0)]]
+    shift = {(row["s"], row["x"]): row["dodge"] for row in charts.dodged(rows, "s", "x")}
+    assert shift == {("a", 1): -1.75, ("b", 1): 1.75, ("a", 2): -1.75, ("b", 2): 1.75, ("c", 3): 0.0}
+
+
+def test_a_logarithmic_axis_has_a_tick_at_either_end() -> None:
+    axis = charts.amount_axis("tokens", True, spent=[38.6, 617.0, 1879.0])
+    assert axis["axis"]["values"] == [20, 50, 100, 200, 500, 1000, 2000]
+    assert axis["scale"]["domain"] == [20, 2000]
+
+
+@given(st.floats(1e-3, 1e9), st.floats(1, 1e6))
+def test_round_numbers_enclose_what_they_are_for(low: float, times: float) -> None:
+    ticks = charts.round_numbers(low, low * times)
+    assert ticks[0] <= low
+    assert ticks[-1] >= low * times
+    assert ticks == sorted(set(ticks))
+    assert 1 <= len(ticks) <= 12
 
 
 def test_an_interval_is_named_by_what_it_covers() -> None:

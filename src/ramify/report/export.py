@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv as _csv
+import html
 import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["csv", "latex", "markdown", "pdf", "png", "svg"]
+__all__ = ["csv", "latex", "markdown", "named", "pdf", "png", "svg"]
 
 VEGA_LITE = "6.4"  # as on the page
 PRINTED = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # a page has the reader's fonts, a file has few
@@ -19,6 +20,16 @@ def svg(spec: Mapping[str, Any]) -> str:
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(_static(spec), vl_version=VEGA_LITE))
+
+
+def named(picture: str, title: str, words: str) -> str:
+    """An SVG that says what it is, to those who cannot see it and to those who find it in a folder.
+
+    >>> named('<svg width="9"><g/></svg>', "a < b", "Two.")
+    '<svg width="9"><title>a &lt; b</title><desc>Two.</desc><g/></svg>'
+    """
+    head, bracket, rest = picture.partition(">")
+    return f"{head}{bracket}<title>{html.escape(title)}</title><desc>{html.escape(words)}</desc>{rest}"
 
 
 def pdf(spec: Mapping[str, Any]) -> bytes:

@@ -67,7 +67,7 @@ def summaries(cases: Sequence[Case]) -> dict[tuple[str, str], GroupSummary]:
 
 def by_group(found: Mapping[tuple[str, str], GroupSummary], named: Mapping[str, Case]) -> Figure:
     """A dot a group with its interval; a view for each bank and way of grouping."""
-    rows, specs = [], {}
+    rows, specs, alts, notes = [], {}, {}, {}
     scale = {"domain": [0, 1], "nice": False}
     x = {
         "field": "share",
@@ -94,22 +94,25 @@ def by_group(found: Mapping[tuple[str, str], GroupSummary], named: Mapping[str, 
         specs[view] = charts.dots(
             x, "group", [row["group"] for row in drawn], tooltip=tooltip, keep=keep, colour=SERIES[0]
         )
+        alts[view] = (
+            f"{view}: from {mine[0]['group']} with {text.percent(mine[0]['share'])} down to {mine[-1]['group']} with "
+            f"{text.percent(mine[-1]['share'])}."
+        )
+        ends = f" The {MOST} groups at the ends are drawn." if len(mine) > MOST else ""
+        notes[view] = f"Lines: {mine[0]['band']}. In the data: no answer, caps and mean tokens of each group.{ends}"
     first = next(iter(specs))
-    mine = [row for row in rows if row["by"] == first]
     return Figure(
         name="groups",
         title="Accuracy by group",
         spec=specs[first],
         rows=rows,
-        alt=(
-            f"{first}: from {mine[0]['group']} with {text.percent(mine[0]['share'])} down to {mine[-1]['group']} with "
-            f"{text.percent(mine[-1]['share'])}."
-        ),
-        note=f"Lines: {mine[0]['band']}. In the data: no answer, caps and mean tokens of each group."
-        + (f" The {MOST} groups at the ends are drawn." if len(mine) > MOST else ""),
+        alt=alts[first],
+        note=notes[first],
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("said",),
+        alts=alts,
+        notes=notes,
     )
 
 

@@ -85,20 +85,25 @@ def headroom(cases: Sequence[Case]) -> Figure:
         ends_said = [_end(x, 0, "left", LABELS[1]), _end(x, most, "right", LABELS[2])]
         return {"height": 220, "transform": [*keep, *ends], "layer": [bar, *ends_said]}
 
+    alts = {
+        case.name: (
+            f"{case.name}: {text.percent(case.never)} of questions are never solved, {text.percent(case.always)} "
+            f"always, {text.percent(1 - case.never - case.always)} sometimes."
+        )
+        for case in cases
+    }
     case = cases[0]
     return Figure(
         name="headroom",
         title="Questions by how many of their candidates are right",
         spec=spec(case),
         rows=rows,
-        alt=(
-            f"{case.name}: {text.percent(case.never)} of questions are never solved, {text.percent(case.always)} "
-            f"always, {text.percent(1 - case.never - case.always)} sometimes."
-        ),
+        alt=alts[case.name],
         note="A count of this very bank: another draw of candidates would move questions near the ends.",
         view=case.name if len(cases) > 1 else "",
         views={each.name: spec(each) for each in cases[1:]},
         hidden=("said",),
+        alts=alts,
     )
 
 

@@ -76,30 +76,39 @@ def discovery(cases: Sequence[Case]) -> Figure:
         case.name: charts.curves(colours, x, y, tooltip=tooltip, keep=_bank(case) if len(cases) > 1 else None)
         for case in cases
     }
+    alts = {
+        case.name: (
+            f"{case.name}: Pass@k rises from {text.percent(case.ceiling.mean[0])} at {case.least} to "
+            f"{text.percent(case.ceiling.mean[-1])} at {case.top}; pass^k falls to {text.percent(case.floor.mean[-1])}."
+        )
+        for case in cases
+    }
+    notes = {
+        case.name: (
+            f"Bands: {text.band(case.accuracy)}. {text.covered(('questions',))} Exact over all k-subsets of the bank. "
+            f"{beside([case])} {case.fewer()}"
+        ).rstrip()
+        for case in cases
+    }
     case = cases[0]
-    first, last = case.ceiling.mean, case.floor.mean
     return Figure(
         name="discovery",
         title="How far discovery and stability part as candidates are added",
         spec=specs[case.name],
         rows=[row for each in cases for row in curve_rows(each)],
-        alt=(
-            f"{case.name}: Pass@k rises from {text.percent(first[0])} at {case.least} to {text.percent(first[-1])} at "
-            f"{case.top}; pass^k falls to {text.percent(last[-1])}."
-        ),
-        note=(
-            f"Bands: {text.band(case.accuracy)}. {text.covered(('questions',))} Exact over all k-subsets of the bank. "
-            f"{beside(cases)} {case.fewer()}"
-        ).rstrip(),
+        alt=alts[case.name],
+        note=notes[case.name],
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
         hidden=("label", "label_y"),
+        alts=alts,
+        notes=notes,
     )
 
 
 def heat_map(cases: Sequence[Case]) -> Figure:
     """S_{k,t}, the share of questions with at least t correct among k."""
-    rows, specs = [], {}
+    rows, specs, alts = [], {}, {}
     for case in cases:
         table = bank_profile(case.tally).all()
         grid = _grid(table.shape[0])
@@ -109,20 +118,21 @@ def heat_map(cases: Sequence[Case]) -> Figure:
         ]
         keep = _bank(case) if len(cases) > 1 else None
         specs[case.name] = charts.triangle(size, keep=keep, step=grid[-1] - grid[-2] if len(grid) > 1 else 1)
+        alts[case.name] = (
+            f"{case.name}: a triangle of shares over k and t. The bottom row is Pass@k, up to "
+            f"{text.percent(table[-1, 0])}; the diagonal is pass^k, down to {text.percent(table[-1, -1])}."
+        )
     case = cases[0]
-    table = bank_profile(case.tally).all()
     return Figure(
         name="triangle",
         title="At least t correct among k candidates",
         spec=specs[case.name],
         rows=rows,
-        alt=(
-            f"{case.name}: a triangle of shares over k and t. The bottom row is Pass@k, up to "
-            f"{text.percent(table[-1, 0])}; the diagonal is pass^k, down to {text.percent(table[-1, -1])}."
-        ),
+        alt=alts[case.name],
         note="The lowest row is Pass@k, the diagonal pass^k; every metric of the profile reads this triangle.",
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
+        alts=alts,
     )
 
 

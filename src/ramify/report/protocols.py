@@ -20,6 +20,10 @@ from ramify.study.result import STAGES, Comparison, Result, Row
 __all__ = ["comparison_section", "costs", "estimate_of", "frontier", "protocol_section", "results_table"]
 
 SENTENCES = 4  # about shared banks, before they move to the protocol card
+MIXED = (
+    " Configurations of this task were asked through different prompt interfaces, which stand in brackets: "
+    "a difference mixes the model with how it was asked."
+)
 VIEWS = 60  # specifications of one figure; beyond it only total costs can be chosen
 
 
@@ -65,33 +69,41 @@ def frontier(result: Result) -> Figure:
     dashed = sorted({row.name for row in result.rows if row.kind == "diagnostic"})
     colours = palette([name for name in names if name not in dashed]) | dict.fromkeys(dashed, SERIES[-1])
     rows = [row for pair in pairs for axis in axes for row in _points(result, pair, axis)]
-    specs = {}
+    specs, alts = {}, {}
     for axis in axes:
         for task, model in pairs:
             mine = [row for row in rows if (row["task"], row["model"], row["axis"]) == (task, model, axis)]
             if mine:
                 specs[_view(task, model, axis, pairs)] = _spec(mine, _axis_title(result, axis, stages), colours, dashed)
-    first, (task, model) = next(iter(specs)), pairs[0]
-    mine = [row for row in rows if (row["task"], row["model"]) == (task, model) and row["axis"] == "total cost"]
-    best = max(mine, key=lambda row: (row["kind"] != "diagnostic", np.nan_to_num(row["utility"], nan=-1.0)))
-    least = min(mine, key=lambda row: row["cost"])
+                alts[_view(task, model, axis, pairs)] = _ends(mine, f"{model} on {task}", axis)
+    first = next(iter(specs))
     return Figure(
         name="scaling",
         title="Utility against cost",
         spec=specs[first],
         rows=rows,
-        alt=(
-            f"{model} on {task}: {text.percent(least['utility'])} at {text.number(least['cost'])} {least['unit']} a "
-            f"question ({least['protocol']}), and at best {text.percent(best['utility'])} at "
-            f"{text.number(best['cost'])} ({best['protocol']})."
-        ),
+        alt=alts[first],
         note=(
             f"Vertical lines: {text.band(estimate_of(result.rows[0]))}. Dashed curves have seen the references and "
-            f"cannot be deployed. Settings are points; lines between them only guide the eye.{_replayed(result)}"
+            "cannot be deployed. Settings are points; lines between them only guide the eye. Protocols of equal cost "
+            f"are drawn a few pixels apart, so that their lines can be told apart.{_replayed(result)}"
         ),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
-        hidden=("label", "label_y"),
+        hidden=("label", "label_y", "dodge"),
+        alts=alts,
+    )
+
+
+def _ends(rows: Sequence[Mapping[str, Any]], where: str, axis: str) -> str:
+    """The cheapest and the best of a view's deployable points, in words."""
+    best = max(rows, key=lambda row: (row["kind"] != "diagnostic", np.nan_to_num(row["utility"], nan=-1.0)))
+    least = min(rows, key=lambda row: (row["kind"] == "diagnostic", np.nan_to_num(row["cost"], nan=np.inf)))
+    which = "" if axis == "total cost" else f" of {axis}"
+    return (
+        f"{where}: {text.percent(least['utility'])} at {text.number(least['cost'])} {least['unit']}{which} a "
+        f"question ({least['protocol']}), and at best {text.percent(best['utility'])} at "
+        f"{text.number(best['cost'])} ({best['protocol']})."
     )
 
 
@@ -108,11 +120,13 @@ def standing(result: Result) -> Figure:
         key = (row.task, row.name, row.model)
         largest[key] = max(largest.get(key, row), row, key=lambda each: each.k or each.budget or 0)
     tasks, rows, specs = len({row.task for row in result.rows}), [], {}
+    alts, notes = {}, {}
     scale = {"type": "quantitative", "scale": {"domain": [0, 1], "nice": False}}
     x = {"field": "utility", **scale, "axis": {"format": ".0%", "title": "utility", "tickCount": 5}}
     tooltip = [
         {"field": "configuration", "title": "configuration"},
         {"field": "setting", "title": "protocol"},
+        {"field": "interface", "title": "prompt interface"},
         {"field": "utility", "title": "utility", "format": ".1%", "type": "quantitative"},
         {"field": "invalid", "title": "no answer", "format": ".1%", "type": "quantitative"},
         {"field": "capped", "title": "hit the cap", "format": ".1%", "type": "quantitative"},
@@ -121,32 +135,42 @@ def standing(result: Result) -> Figure:
     ]
     for task, name in dict.fromkeys((task, name) for task, name, _ in largest):
         view = f"{task}: {name}" if tasks > 1 else name
-        mine = [_stand(row, view) for key, row in largest.items() if key[:2] == (task, name)]
+        mixed = task in result.mixed
+        mine = [_stand(row, view, mixed) for key, row in largest.items() if key[:2] == (task, name)]
         mine.sort(key=lambda row: -np.nan_to_num(row["utility"], nan=-1.0))
         rows += mine
+        alts[view] = (
+            f"{view}, best first: {text.listed([' '.join((row['configuration'], row['said'])) for row in mine])}."
+        )
+        notes[view] = (
+            f"Each protocol at its largest budget. Lines: {mine[0]['band']}, resampled alike for all configurations."
+        ) + (MIXED if mixed else "")
         order, keep = [row["configuration"] for row in mine], {"field": "view", "equal": view}
         specs[view] = charts.dots(x, "configuration", order, tooltip=tooltip, keep=keep)
     first = next(iter(specs))
-    mine = [row for row in rows if row["view"] == first]
     return Figure(
         name="standing",
         title="Configurations side by side",
         spec=specs[first],
         rows=rows,
-        alt=f"{first}, best first: {text.listed([' '.join((row['configuration'], row['said'])) for row in mine])}.",
-        note=f"Each protocol at its largest budget. Lines: {mine[0]['band']}, resampled alike for all configurations.",
+        alt=alts[first],
+        note=notes[first],
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("said",),
+        alts=alts,
+        notes=notes,
     )
 
 
-def _stand(row: Row, view: str) -> dict[str, Any]:
+def _stand(row: Row, view: str, mixed: bool) -> dict[str, Any]:
+    """A configuration; where they were asked in different ways, the way stands beside its value."""
     found = estimate_of(row)
     return {
         "view": view,
         "configuration": row.model,
         "setting": row.label,
+        "interface": row.interface,
         "kind": row.kind,
         "utility": found.value,
         "low": found.low,
@@ -155,7 +179,7 @@ def _stand(row: Row, view: str) -> dict[str, Any]:
         "invalid": mean_of(row.invalid),
         "capped": mean_of(row.capped),
         "tokens": mean_of(row.tokens),
-        "said": text.percent(found.value),
+        "said": text.percent(found.value) + (f" ({row.interface or 'interface unknown'})" if mixed else ""),
     }
 
 
@@ -203,7 +227,7 @@ def _points(result: Result, pair: tuple[str, str], axis: str) -> list[dict[str, 
             }
         )
     rows.sort(key=lambda row: (row["protocol"], row["cost"]))
-    return charts.labelled(rows, "protocol", "cost", "utility")
+    return charts.dodged(charts.labelled(rows, "protocol", "cost", "utility"), "protocol", "cost")
 
 
 def _spec(
@@ -211,7 +235,7 @@ def _spec(
 ) -> dict[str, Any]:
     spent = [row["cost"] for row in rows if not np.isnan(row["cost"])]
     log = min(spent) > 0 and max(spent) / min(spent) > 8
-    x = {"field": "cost", **charts.amount_axis(title, log)}
+    x = {"field": "cost", **charts.amount_axis(title, log, spent=spent)}
     y = {"field": "utility", **charts.share_axis("utility")}
     tooltip = [
         {"field": "setting", "title": "protocol"},
@@ -290,12 +314,20 @@ def _same(each: Comparison) -> str:
     return "yes" if one == two else f"the same bank, {one} and {two} of its candidates"
 
 
-def _pair(each: Comparison, tasks: int) -> str:
+def _pair(each: Comparison, tasks: int) -> tuple[str, str]:
     """The two sides, and once what they have in common: the model, the task."""
     (one, _, a), (two, _, b) = each.a.rpartition(": "), each.b.rpartition(": ")
     shared = [part for part in (one if one == two else "", each.task if tasks > 1 else "") if part]
-    sides = f"{a} − {b}" if one == two else f"{each.a} − {each.b}"
-    return sides + (f" ({', '.join(shared)})" if shared else "")
+    return f"{a} − {b}" if one == two else f"{each.a} − {each.b}", ", ".join(shared)
+
+
+def _named(comparisons: Sequence[Comparison]) -> tuple[list[str], str]:
+    """(a name for each difference, what all have in common): that is said once, above all of them."""
+    pairs = [_pair(each, len({each.task for each in comparisons})) for each in comparisons]
+    common = {shared for _, shared in pairs}
+    if len(common) == 1:
+        return [sides for sides, _ in pairs], common.pop()
+    return [f"{sides} ({shared})" if shared else sides for sides, shared in pairs], ""
 
 
 def _inside(found: Estimate) -> str:
@@ -304,10 +336,10 @@ def _inside(found: Estimate) -> str:
 
 def differences(comparisons: Sequence[Comparison]) -> Figure:
     """A line a difference, against zero."""
-    tasks = len({each.task for each in comparisons})
+    names, common = _named(comparisons)
     rows: list[dict[str, Any]] = [
         {
-            "difference of": _pair(each, tasks),
+            "difference of": name,
             "value": each.difference.value,
             "low": each.difference.low,
             "high": each.difference.high,
@@ -316,7 +348,7 @@ def differences(comparisons: Sequence[Comparison]) -> Figure:
             "band": text.band(each.difference),
             "said": text.points(each.difference.value),
         }
-        for each in comparisons
+        for each, name in zip(comparisons, names, strict=True)
     ]
     widest = max(0.05, *(abs(float(np.nan_to_num(row[end]))) for row in rows for end in ("low", "high")))
     x = {
@@ -332,17 +364,17 @@ def differences(comparisons: Sequence[Comparison]) -> Figure:
         {"field": "same candidates", "title": "same candidates"},
         {"field": "band", "title": "band"},
     ]
-    order = [str(row["difference of"]) for row in rows]
-    spec = charts.dots(x, "difference of", order, tooltip=tooltip, colour=SERIES[0], step=34, limit=380)
+    spec = charts.dots(x, "difference of", names, tooltip=tooltip, colour=SERIES[0], letters=44)
     at_zero = {name: part for name, part in x.items() if name != "field"} | {"datum": 0}
     zero = {"mark": {"type": "rule", "color": MUTED, "strokeDash": [3, 3]}, "encoding": {"x": at_zero}}
     spec["layer"] = [zero, *spec["layer"]]
     return Figure(
         name="differences",
-        title="Differences, paired over questions",
+        title="Differences, paired over questions" + (f": {common}" if common else ""),
         spec=spec,
         rows=rows,
-        alt="; ".join(f"{_pair(each, tasks)}: {_inside(each.difference)}" for each in comparisons[:6]) + ".",
+        alt="; ".join(f"{name}: {_inside(each.difference)}" for name, each in zip(names, comparisons, strict=True))
+        + ".",
         note=f"Lines: {rows[0]['band']}.",
         hidden=("said",),
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from ramify.report import theme, vendor
 from ramify.report.text import shown
-from ramify.report.values import Explorer, Figure, Page, Picture, Table, plain, shown_in
+from ramify.report.values import WIDTH, Explorer, Figure, Page, Picture, Table, plain, shown_in
 
 __all__ = ["html", "island"]
 
@@ -35,7 +35,13 @@ def html(page: Page) -> str:
                 {each.name: dict(zip(("columns", "rows"), each.flat(), strict=True)) for each in _tables(page)}
             ),
             explorers=island({part.name: part.banks for part in _parts(page, Explorer)}),
-            theme=island({"config": theme.CONFIG, "names": {colour: name for name, colour in theme.LIGHT.items()}}),
+            theme=island(
+                {
+                    "width": WIDTH,
+                    "config": theme.CONFIG,
+                    "names": {colour: name for name, colour in theme.LIGHT.items()},
+                }
+            ),
         )
     )
 
@@ -72,13 +78,20 @@ def island(value: Any) -> Any:
 def packed(figure: Figure) -> dict[str, Any]:
     """What the page's script needs of a figure; rows as lists, which take half the room of mappings."""
     names = list(dict.fromkeys(key for row in figure.rows for key in row))
-    views = shown_in({figure.view: figure.spec, **figure.views})
+    views = figure.all_views()
     return {
-        "views": views,
+        "title": shown(figure.title),
+        "views": shown_in(views),
+        "words": {shown(view): [shown(alt), kept(shown(note))] for view in views for alt, note in [figure.words(view)]},
         "columns": names,
         "shown": figure.columns(),
         "rows": [[plain(row.get(name)) for name in names] for row in figure.rows],
     }
+
+
+def kept(said: str) -> str:
+    """Words whose equations and percentages are not broken at the end of a line."""
+    return said.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")
 
 
 def _kind(part: object) -> str:
@@ -132,7 +145,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
     )
     found.filters["shown"] = shown
-    found.filters["kept"] = lambda said: said.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")
+    found.filters["kept"] = kept
     found.filters["image"] = _image
     return found
 

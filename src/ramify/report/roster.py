@@ -49,7 +49,7 @@ def _by_task(result: Result, cases: Mapping[str, Case]) -> dict[str, list[Case]]
 def roster_figure(by_task: Mapping[str, Sequence[Case]]) -> Figure:
     """Median Pass@k and pass^k over configurations, with their interquartile range."""
     colours = {"Pass@k": SERIES[0], "pass^k": SERIES[2]}
-    rows, specs = [], {}
+    rows, specs, alts = [], {}, {}
     for task, cases in by_task.items():
         budgets = [k for k in cases[0].budgets if all(k in case.budgets for case in cases)]
         mine: list[dict[str, Any]] = []
@@ -86,28 +86,30 @@ def roster_figure(by_task: Mapping[str, Sequence[Case]]) -> Figure:
             {"field": "band", "title": "band"},
         ]
         specs[task] = charts.curves(colours, x, y, tooltip=tooltip, keep={"field": "task", "equal": task})
+        last = {row["series"]: row["median"] for row in mine}
+        alts[task] = (
+            f"{task}: the median Pass@k reaches {text.percent(last['Pass@k'])} and the median pass^k "
+            f"{text.percent(last['pass^k'])}."
+        )
     first = next(iter(specs))
-    last = {row["series"]: row["median"] for row in rows if row["task"] == first}
     return Figure(
         name="roster",
         title="Discovery and stability across configurations",
         spec=specs[first],
         rows=rows,
-        alt=(
-            f"{first}: the median Pass@k reaches {text.percent(last['Pass@k'])} and the median pass^k "
-            f"{text.percent(last['pass^k'])}."
-        ),
+        alt=alts[first],
         note="Lines: the median configuration. Bands: interquartile range of configurations, no confidence interval.",
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("label", "label_y"),
+        alts=alts,
     )
 
 
 def agreement_figure(agreements: Sequence[Agreed]) -> Figure:
     """How well k candidates rank the models as all N do, over paired replays."""
     colours = {name: SERIES[i] for i, name in enumerate(MEASURES.values())}
-    rows, specs = [], {}
+    rows, specs, alts = [], {}, {}
     for task in dict.fromkeys(each.task for each in agreements):
         mine = [
             {
@@ -143,21 +145,23 @@ def agreement_figure(agreements: Sequence[Agreed]) -> Figure:
         specs[task] = charts.curves(
             present, x, y, series="measure", tooltip=tooltip, keep={"field": "task", "equal": task}
         )
+        one = mine[0]
+        alts[task] = (
+            f"{task}: rankings of {one['models']} models by {text.count(int(one['k']), 'candidate')} agree with the "
+            f"ranking by all with a {one['measure']} of {one['agreement']:.3f}."
+        )
     first = next(iter(specs))
-    one = next(row for row in rows if row["task"] == first)
     return Figure(
         name="agreement",
         title="Do few candidates rank models as all do?",
         spec=specs[first],
         rows=rows,
-        alt=(
-            f"{first}: rankings of {one['models']} models by {one['k']} candidate agree with the ranking by all with a "
-            f"{one['measure']} of {one['agreement']:.3f}."
-        ),
+        alt=alts[first],
         note="Bands: central 95 % of paired replays of these banks, no confidence interval.",
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("label", "label_y"),
+        alts=alts,
     )
 
 

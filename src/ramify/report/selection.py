@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,37 +63,48 @@ def scaling(cases: Sequence[Case]) -> Figure:
         {"field": "questions", "title": "questions"},
         {"field": "band", "title": "band"},
     ]
-    specs = {}
+    specs, alts, notes = {}, {}, {}
     for case in cases:
         for axis, title in _axes(case).items():
             mine = [row["cost"] for row in rows if row["bank"] == case.name and row["axis"] == axis]
             log = min(mine) > 0 and max(mine) / min(mine) > 8
-            x = {"field": "cost", **charts.amount_axis(title, log)}
+            x = {"field": "cost", **charts.amount_axis(title, log, spent=mine)}
             if axis == "candidates":
                 x = {"field": "cost", **charts.amount_axis(title, log, case.budgets)}
             y = {"field": "share", **charts.share_axis("accuracy")}
             keep = {"and": [{"field": "axis", "equal": axis}, {"field": "bank", "equal": case.name}]}
             name = axis if len(cases) == 1 else f"{case.name}: {axis}"
             specs[name] = charts.curves(colours, x, y, tooltip=tooltip, dashed=dashed, keep=keep, height=340)
-    case, first = cases[0], next(iter(specs))
-    rule = case.best_rule
+            alts[name], notes[name] = _bought(case), _banded(case)
+    first = next(iter(specs))
     return Figure(
         name="scaling",
         title="What more candidates buy",
         spec=specs[first],
         rows=rows,
-        alt=(
-            f"{case.name}: from {case.least} to {case.top}, {rule} goes from {text.percent(case.rules[rule].mean[0])} "
-            f"to {text.percent(case.rules[rule].mean[-1])}, under a ceiling of {text.percent(case.ceiling.mean[-1])}."
-        ),
-        note=(
-            f"Bands: {text.band(case.accuracy)}. BoN: best of N by a score. Dashed lines have seen the references: "
-            f"they are diagnostics and cannot be deployed. {_excluded(case)} {case.fewer()}"
-        ).rstrip(),
+        alt=alts[first],
+        note=notes[first],
         view=first,
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("label", "label_y"),
+        alts=alts,
+        notes=notes,
     )
+
+
+def _bought(case: Case) -> str:
+    rule = case.best_rule
+    return (
+        f"{case.name}: from {case.least} to {case.top}, {rule} goes from {text.percent(case.rules[rule].mean[0])} "
+        f"to {text.percent(case.rules[rule].mean[-1])}, under a ceiling of {text.percent(case.ceiling.mean[-1])}."
+    )
+
+
+def _banded(case: Case) -> str:
+    return (
+        f"Bands: {text.band(case.accuracy)}. BoN: best of N by a score. Dashed lines have seen the references: "
+        f"they are diagnostics and cannot be deployed. {_excluded(case)} {case.fewer()}"
+    ).rstrip()
 
 
 def _axes(case: Case) -> dict[str, str]:
@@ -235,36 +246,47 @@ def selection_section(cases: Sequence[Case]) -> Section:
 
 def gap_figure(cases: Sequence[Case]) -> Figure:
     """Pass@k above a rule's accuracy; a view for each rule and bank."""
-    rows, specs = [], {}
+    rows, specs, alts, notes = [], {}, {}, {}
     x = {"field": "k", **charts.amount_axis("candidates k", log=True, values=max((c.budgets for c in cases), key=len))}
     y = {"field": "taken", **charts.share_axis("share of questions")}
     for case in cases:
         for rule in sorted(case.rules, key=lambda name: name != case.best_rule):
-            rows += _gap_rows(case, rule)
+            mine = _gap_rows(case, rule)
+            rows += mine
             keep = {"and": [{"field": "rule", "equal": rule}, {"field": "bank", "equal": case.name}]}
-            specs[rule if len(cases) == 1 else f"{case.name}: {rule}"] = charts.gap_area(x, y, keep=keep)
-    case, first = cases[0], next(iter(specs))
-    found = gap(case.rules[case.best_rule], case.bank, case.outcomes)
-    (last,) = case.over(found.values[:, -1:], (-1.0, 1.0))
+            view = rule if len(cases) == 1 else f"{case.name}: {rule}"
+            specs[view] = charts.gap_area(x, y, keep=keep)
+            alts[view], note = _gap_words(mine[-1])
+            notes[view] = f"{note} {beside([case])}"
+    first = next(iter(specs))
     return Figure(
         name="gap",
         title="Available, and taken",
         spec=specs[first],
         rows=rows,
-        alt=(
-            f"{case.name}: at {case.top} candidates {text.percent(case.ceiling.mean[-1])} of questions hold a right "
-            f"answer and {case.best_rule} submits one for {text.percent(case.rules[case.best_rule].mean[-1])}: "
-            f"a gap of {text.points(last.value)}."
-        ),
-        note=(
-            f"At k = {case.top} the gap of {case.best_rule} is {text.points(last.value)} "
-            f"[{100 * last.low:.1f}, {100 * last.high:.1f}] ({text.band(last)}). A gap is measured with the "
-            f"references: it bounds what a rule could gain and is no result of any rule. {beside(cases)}"
-        ),
+        alt=alts[first],
+        note=notes[first],
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("available_said", "taken_said", "gap_said", "available_y", "taken_y"),
+        alts=alts,
+        notes=notes,
     )
+
+
+def _gap_words(last: Mapping[str, Any]) -> tuple[str, str]:
+    """(alt, note) of a rule's gap, from its row at the largest budget."""
+    alt = (
+        f"{last['bank']}: at {last['k']} candidates {text.percent(last['available'])} of questions hold a right "
+        f"answer and {last['rule']} submits one for {text.percent(last['taken'])}: a gap of {text.points(last['gap'])}."
+    )
+    note = (
+        f"At k = {last['k']} the gap of {last['rule']} is {text.points(last['gap'])} "
+        f"[{100 * last['low']:.1f}, {100 * last['high']:.1f}] ({last['band']}). Vertical lines are the interval of the "
+        "gap, measured down from what is available. A gap is measured with the references: it bounds what a rule could "
+        "gain and is no result of any rule."
+    )
+    return alt, note
 
 
 def _gap_rows(case: Case, rule: str) -> list[dict[str, Any]]:
@@ -286,11 +308,11 @@ def _gap_rows(case: Case, rule: str) -> list[dict[str, Any]]:
             "band": text.band(estimates[i]),
         }
         if i == len(case.budgets) - 1:
-            low, high = charts.spread([below[i], above[i]], 0.06)
+            low, high = charts.spread([below[i], above[i]], 0.08)
             row |= {
                 "available_said": "available",
                 "available_y": high,
-                "taken_said": charts.short(rule),
+                "taken_said": "\n".join(charts.wrapped(charts.short(rule), charts.LETTERS)),
                 "taken_y": low,
             }
             row["gap_said"] = text.points(above[i] - below[i]) if above[i] - below[i] > 0.12 else None
@@ -328,7 +350,7 @@ def _worth(rule: Rule, case: Case) -> Array:
 
 def reducers(cases: Sequence[Case]) -> Figure:
     """Rules on the whole bank, as dots with intervals; diagnostics are hollow."""
-    rows, specs = [], {}
+    rows, specs, alts, notes = [], {}, {}, {}
     x = {"field": "share", **_share_x("accuracy on the whole bank")}
     tooltip = [
         {"field": "rule", "title": "rule"},
@@ -343,21 +365,25 @@ def reducers(cases: Sequence[Case]) -> Figure:
         hollow = [row["rule"] for row in mine if row["kind"] == "diagnostic"]
         keep = {"field": "bank", "equal": case.name} if len(cases) > 1 else None
         specs[case.name] = charts.dots(x, "rule", order, tooltip=tooltip, hollow=hollow, keep=keep)
+        ordered = [row["rule"] for row in mine if row["kind"] == "deployable"]
+        alts[case.name] = f"{case.name}: rules by accuracy on the whole bank, best first: {text.listed(ordered)}."
+        notes[case.name] = (
+            f"Lines: {text.band(case.accuracy)}, resampled alike for all rules. Hollow dots have seen the references. "
+            f"{beside([case])}"
+        )
     case = cases[0]
-    ordered = [row["rule"] for row in rows if row["bank"] == case.name and row["kind"] == "deployable"]
     return Figure(
         name="reducers",
         title=f"Rules on the same {case.usual} candidates" if len(cases) == 1 else "Rules on the same candidates",
         spec=specs[case.name],
         rows=rows,
-        alt=f"{case.name}: rules by accuracy on the whole bank, best first: {text.listed(ordered)}.",
-        note=(
-            f"Lines: {text.band(case.accuracy)}, resampled alike for all rules. Hollow dots have seen the references. "
-            f"{beside(cases)}"
-        ),
+        alt=alts[case.name],
+        note=notes[case.name],
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
         hidden=("said",),
+        alts=alts,
+        notes=notes,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,12 +67,17 @@ def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, s
         {"field": "same", "title": "same answer as all", "format": ".1%", "type": "quantitative"},
         {"field": "band", "title": "band"},
     ]
-    specs = {}
+    specs, alts, notes = {}, {}, {}
     for case in cases:
         y = {"field": "share", **_zoomed([row for row in rows if row["bank"] == case.name])}
         x = {"field": "samples", **charts.amount_axis("candidates looked at a question, excludes run-ahead", False)}
         fixed = {"field": "family", "equal": FIXED}
         under: list[dict[str, Any]] = [
+            {
+                "transform": [{"filter": fixed}],
+                "mark": {"type": "area", "color": SERIES[0], "opacity": 0.14},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
             {
                 "transform": [{"filter": fixed}],
                 "mark": {"type": "line", "color": SERIES[0]},
@@ -86,27 +92,40 @@ def trade_off(cases: Sequence[Case], replayed: Mapping[str, Mapping[tuple[str, s
         ]
         keep = {"field": "bank", "equal": case.name} if len(cases) > 1 else None
         specs[case.name] = charts.points(
-            x, y, colours=colours, series="family", tooltip=tooltip, under=under, keep=keep, only={"not": fixed}
+            x,
+            y,
+            colours=colours,
+            series="family",
+            tooltip=tooltip,
+            under=under,
+            keep=keep,
+            only={"not": fixed},
+            dodge=True,
         )
+        last = next(row for row in rows[::-1] if (row["bank"], row["family"]) == (case.name, "Adaptive-Consistency"))
+        alts[case.name] = (
+            f"{case.name}: Adaptive-Consistency at {last['setting']} looks at {last['samples']:.1f} of "
+            f"{case.usual} candidates on average and reaches {text.percent(last['share'])}; plurality of all "
+            f"{case.usual} reaches {text.percent(case.whole.rules['plurality'].mean[-1])}."
+        )
+        notes[case.name] = (
+            f"Lines and band: {text.band(case.accuracy)}, of stops after averaging {REPLAYS} replays a question. "
+            "Stops that look at the same number of candidates are drawn a few pixels apart. Retrospective. "
+            f"{case.fewer(case.rules['plurality'])}"
+        ).rstrip()
     case = cases[0]
-    last = [row for row in rows if row["bank"] == case.name and row["family"] == "Adaptive-Consistency"]
     return Figure(
         name="stopping",
         title="Accuracy against candidates looked at",
         spec=specs[case.name],
         rows=rows,
-        alt=(
-            f"{case.name}: Adaptive-Consistency at {last[-1]['setting']} looks at {last[-1]['samples']:.1f} of "
-            f"{case.usual} candidates on average and reaches {text.percent(last[-1]['share'])}; plurality of all "
-            f"{case.usual} reaches {text.percent(case.whole.rules['plurality'].mean[-1])}."
-        ),
-        note=(
-            f"Lines: {text.band(case.accuracy)}, after averaging {REPLAYS} replays a question. Retrospective. "
-            f"{case.fewer(case.rules['plurality'])}"
-        ).rstrip(),
+        alt=alts[case.name],
+        note=notes[case.name],
         view=case.name if len(cases) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != case.name},
-        hidden=("title", "title_y", "edge"),
+        hidden=("title", "title_y", "edge", "dodge"),
+        alts=alts,
+        notes=notes,
     )
 
 
@@ -114,7 +133,7 @@ def _name(family: str, colour: str, x: Mapping[str, Any], y: Mapping[str, Any]) 
     """The name of a family at the right edge, at the height of its most patient member."""
     return {
         "transform": [{"filter": {"field": "title", "equal": family}}],
-        "mark": {"type": "text", "align": "left", "dx": 9, "fontWeight": 600, "color": colour, "baseline": "middle"},
+        "mark": {**charts.LABEL, "dx": 14, "color": colour},
         "encoding": {
             "x": {**x, "field": "edge"},
             "y": {**y, "field": "title_y"},
@@ -125,19 +144,27 @@ def _name(family: str, colour: str, x: Mapping[str, Any], y: Mapping[str, Any]) 
 
 def _zoomed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """An axis of shares around the intervals; it says where it starts, because that is not at zero."""
-    low = np.floor(10 * min(row["low"] for row in rows if not np.isnan(row["low"]))) / 10
-    high = np.ceil(10 * max(row["high"] for row in rows if not np.isnan(row["high"]))) / 10
+    low, high = _range(rows)
     title = "accuracy" + (f" (the axis starts at {low:.0%})" if low > 0 else "")
     axis = charts.share_axis(title)
-    return {**axis, "scale": {"domain": [float(low), float(high)], "nice": False, "zero": False}}
+    return {**axis, "scale": {"domain": [low, high], "nice": False, "zero": False}}
+
+
+def _range(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Tenths around all intervals, three of them at least: of values that are all alike, an axis would be a point."""
+    ends = [row[name] for row in rows for name in ("low", "high", "share") if not np.isnan(row[name])]
+    low, high = math.floor(10 * min(ends, default=0.0) + 1e-9), math.ceil(10 * max(ends, default=1.0) - 1e-9)
+    high = min(10, max(high, low + 3))
+    return max(0, min(low, high - 3)) / 10, high / 10
 
 
 def _titled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The last row of each family with its name and a place for it; names keep apart."""
-    last = {row["family"]: row for row in rows}
-    room = max(row["high"] for row in rows) - min(row["low"] for row in rows)
+    rows = charts.dodged(rows, "family", "samples")
+    last = {row["family"]: row for row in rows if not np.isnan(row["share"])}
+    low, high = _range(rows)
     edge = max(row["samples"] for row in rows)
-    places = charts.spread([row["share"] for row in last.values()], 0.07 * room)
+    places = charts.spread([row["share"] for row in last.values()], 1.3 * charts.LINE * (high - low), low, high)
     for row, place in zip(last.values(), places, strict=True):
         row |= {"title": row["family"], "title_y": place, "edge": edge}
     return rows

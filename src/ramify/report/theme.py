@@ -1,4 +1,4 @@
-"""Colours, and the look of every chart. Okabe and Ito's colours, which survive colour blindness and a grey printer.
+"""Colours, and the look of every chart. Okabe and Ito's hues, which survive colour blindness and a grey printer.
 
 A specification holds the colours of the light theme. The page swaps them for CSS variables, so that dark mode and print
 need no redrawing, and a static figure uses them as they are.
@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CONFIG", "DARK", "GRID", "INK", "LABELS", "LIGHT", "MUTED", "PAPER", "SERIES", "label_of", "palette"]
+__all__ = [
+    "CONFIG",
+    "DARK",
+    "GRID",
+    "INK",
+    "LABELS",
+    "LIGHT",
+    "MUTED",
+    "PAPER",
+    "SERIES",
+    "VIRIDIS_TURN",
+    "label_of",
+    "palette",
+]
 
 INK, MUTED, GRID, PAPER = "#1a1d21", "#5c636b", "#e3e6e9", "#ffffff"
 
-# Lines and marks: Okabe and Ito's six, two dark ones for rosters, and grey for what is no rule. Then the same hues,
-# dark enough to be read as text (contrast of at least 4.5 on white).
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#44337a", "#6b7280")
+# Lines and marks: Okabe and Ito's six, two dark ones for rosters, and grey for what is no rule. Their orange and sky
+# blue are darkened: marks need a contrast of 3 with the paper. Then the same hues, dark enough for text (4.5).
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c08400", "#3d96d0", "#882255", "#44337a", "#6b7280")
 LABELS = ("#00629a", "#a94a00", "#00704f", "#934069", "#7d5600", "#1d6a96", "#7a1c4b", "#3b2b6e", "#4b525c")
+
+VIRIDIS_TURN = 0.432  # of the scale: below it white has more contrast with viridis, above it black; never less than 4.5
 
 # name of the CSS variable -> colour. Every colour that a specification may use is here, in both themes.
 LIGHT = {

@@ -62,7 +62,8 @@ class Figure:
     """A chart: a Vega-Lite specification without data, the rows it draws, and the words that replace it.
 
     ``views`` are other specifications over the same rows, which the reader may choose. ``alt`` says in words what is
-    seen, ``note`` what bands are and which cost an axis leaves out.
+    seen, ``note`` what bands are and which cost an axis leaves out; ``alts`` and ``notes`` are those of other views,
+    where they say something else.
 
     >>> spec = {"mark": "point", "encoding": {"x": {"field": "k", "type": "quantitative"}}}
     >>> Figure("one", "One", spec, [{"k": 1}], "One point at 1.").csv()
@@ -78,6 +79,8 @@ class Figure:
     view: str = ""  # what the first specification shows, where there are others
     views: Mapping[str, Spec] = dataclasses.field(default_factory=dict)
     hidden: tuple[str, ...] = ()  # columns that only place marks, and are no data
+    alts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # view -> its own words
+    notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require(
@@ -86,6 +89,26 @@ class Figure:
         require(self.alt.strip(), f"Figure({self.name!r}).alt", self.alt, "say in words what the figure shows")
         require("data" not in self.spec, f"Figure({self.name!r}).spec", "data", "hand the rows in as rows")
         require(not self.views or self.view, f"Figure({self.name!r}).view", "", "name what the first view shows")
+        strange = sorted({*self.alts, *self.notes} - {self.view, *self.views})
+        require(
+            not (self.views and strange),
+            f"words of Figure({self.name!r})",
+            strange,
+            "give words to views that there are",
+        )
+
+    def all_views(self) -> dict[str, Spec]:
+        """Every view by its name; the only one of a figure without others has none."""
+        return {self.view: self.spec, **self.views}
+
+    def words(self, view: str = "") -> tuple[str, str]:
+        """(alt, note) of a view: its own, or those of the figure."""
+        view = view or self.view
+        return self.alts.get(view, self.alt), self.notes.get(view, self.note)
+
+    def called(self, view: str = "") -> str:
+        """The title with the view that is shown, where there are several."""
+        return f"{self.title}: {view or self.view}" if self.views else self.title
 
     def columns(self) -> list[str]:
         """The columns of the data, in order of appearance, without those that only place marks."""
@@ -102,8 +125,9 @@ class Figure:
         return {"$schema": schema, "data": {"values": values}, "config": theme.CONFIG, **spec}
 
     def svg(self, view: str = "") -> str:
-        """A static picture, for papers."""
-        return export.svg(self.vega_lite(view))
+        """A static picture, for papers; its title names the view."""
+        alt, _ = self.words(view)
+        return export.named(export.svg(self.vega_lite(view)), text.shown(self.called(view)), text.shown(alt))
 
     def pdf(self, view: str = "") -> bytes:
         """A static picture, for papers; text stays text."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ramify.arrays import Array
 from ramify.metrics.diagnostics import Reliability, over_optimisation, reliability, roc_auc
 from ramify.report import charts, text
 from ramify.report.case import LAYERS, Case
@@ -48,7 +49,7 @@ def _name(case: Case, name: str, scored: Sequence[tuple[Case, str]]) -> str:
 
 def bins(scored: Sequence[tuple[Case, str]]) -> Figure:
     """The share of right candidates in equal-count bins of a score."""
-    rows, specs = [], {}
+    rows, specs, alts = [], {}, {}
     y = {"field": "share", **charts.share_axis("right in the bin")}
     tooltip = [
         {"field": "score", "title": "mean score", "format": ".4~r", "type": "quantitative"},
@@ -57,7 +58,12 @@ def bins(scored: Sequence[tuple[Case, str]]) -> Figure:
     ]
     for case, name in scored:
         found, view = reliability(case.layers[name].values, case.grades, BINS), _name(case, name, scored)
-        rows += _bin_rows(view, found)
+        mine = _bin_rows(view, found)
+        rows += mine
+        alts[view] = (
+            f"{view}: the share of right candidates goes from {text.percent(mine[0]['share'])} in the lowest of "
+            f"{len(mine)} bins to {text.percent(mine[-1]['share'])} in the highest."
+        )
         axis = {"title": f"{name}, mean of the bin", "tickCount": 6}
         x = {"field": "score", "type": "quantitative", "scale": {"zero": False, "nice": True}, "axis": axis}
         keep = {"field": "score of", "equal": view}
@@ -66,31 +72,40 @@ def bins(scored: Sequence[tuple[Case, str]]) -> Figure:
             x, y, colours={view: SERIES[0]}, series="score of", tooltip=tooltip, under=[line], keep=keep
         )
     first = next(iter(specs))
-    mine = [row for row in rows if row["score of"] == first]
     return Figure(
         name="bins",
         title="Right candidates by score",
         spec=specs[first],
         rows=rows,
-        alt=(
-            f"{first}: the share of right candidates goes from {text.percent(mine[0]['share'])} in the lowest of "
-            f"{len(mine)} bins to {text.percent(mine[-1]['share'])} in the highest."
-        ),
-        note="Equal-count bins; lines are one binomial standard error either way, as if candidates were independent.",
+        alt=alts[first],
+        note="Equal-count bins; lines are 95 % intervals of Wilson, as if candidates were independent.",
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
+        alts=alts,
     )
 
 
+def wilson(share: Array, count: Array, z: float = 1.959964) -> tuple[Array, Array]:
+    """(low, high) of Wilson's interval of a share (1927): none of them is a point, not even at 0 and 1.
+
+    >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10, 10]))
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([0.0, 0.2366], [0.2775, 0.7634])
+    """
+    weight = z**2 / count
+    middle, half = (share + weight / 2), z * np.sqrt(share * (1 - share) / count + weight / (4 * count))
+    return np.maximum(0.0, (middle - half) / (1 + weight)), np.minimum(1.0, (middle + half) / (1 + weight))
+
+
 def _bin_rows(view: str, found: Reliability) -> list[dict[str, Any]]:
-    error = np.sqrt(found.share * (1 - found.share) / found.count)
+    low, high = wilson(found.share, found.count)
     return [
         {
             "score of": view,
             "score": found.score[i],
             "share": share,
-            "low": max(0.0, share - error[i]),
-            "high": min(1.0, share + error[i]),
+            "low": low[i],
+            "high": high[i],
             "candidates": int(found.count[i]),
             "from": found.low[i],
             "to": found.high[i],
@@ -101,7 +116,7 @@ def _bin_rows(view: str, found: Reliability) -> list[dict[str, Any]]:
 
 def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
     """Choosing by a score among k: how right the chosen is, and how often a wrong one is accepted."""
-    rows, specs = [], {}
+    rows, specs, alts = [], {}, {}
     colours = {"right": SERIES[0], "false positive": SERIES[1], "false positive in reach": SERIES[-1]}
     y = {"field": "share", **charts.share_axis("share of questions")}
     tooltip = [
@@ -132,22 +147,23 @@ def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
             for what, values in tables.items()
             for i, k in enumerate(case.budgets)
         ]
-        rows += charts.labelled(mine, "what", "k", "share", gap=0.07)
+        rows += charts.labelled(mine, "what", "k", "share")
+        right = [row for row in mine if row["what"] == "right"]
+        alts[view] = (
+            f"{view}: the chosen candidate is right for {text.percent(right[0]['share'])} of questions at "
+            f"k = {right[0]['k']} and for {text.percent(right[-1]['share'])} at k = {right[-1]['k']}."
+        )
         x = {"field": "k", **charts.amount_axis("candidates k", True, case.budgets)}
         keep = {"field": "score of", "equal": view}
         dashed = ["false positive in reach"]
         specs[view] = charts.curves(colours, x, y, series="what", tooltip=tooltip, keep=keep, dashed=dashed)
     first = next(iter(specs))
-    mine = [row for row in rows if row["score of"] == first and row["what"] == "right"]
     return Figure(
         name="choosing",
         title="Choosing by the score among k",
         spec=specs[first],
         rows=[{key: value for key, value in row.items() if key not in ("low", "high")} for row in rows],
-        alt=(
-            f"{first}: the chosen candidate is right for {text.percent(mine[0]['share'])} of questions at "
-            f"k = {mine[0]['k']} and for {text.percent(mine[-1]['share'])} at k = {mine[-1]['k']}."
-        ),
+        alt=alts[first],
         note=(
             "Exact, over the questions of Best-of-N; no interval. Where no candidate among k has a score nothing is "
             "chosen, which is not right. A false positive is wrong and scores at least the median. Over-optimisation "
@@ -156,6 +172,7 @@ def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},
         hidden=("label", "label_y"),
+        alts=alts,
     )
 
 

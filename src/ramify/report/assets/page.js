@@ -41,8 +41,6 @@
     if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, themed(v)]));
     return value;
   };
-  const colours = Object.fromEntries(Object.entries(theme.names).map(([colour, name]) => [name, colour]));
-  const printed = (svg) => svg.replaceAll(/var\(--([a-z0-9]+)\)/g, (all, name) => colours[name] ?? all);
   const config = themed({ ...theme.config, aria: false });
   const refuse = () => Promise.reject(new Error("a report loads nothing"));
   const loader = { load: refuse, sanitize: refuse, http: refuse, file: refuse, options: {} };
@@ -63,13 +61,25 @@
     tip.style.transform = `translate(${Math.max(8, x)}px, ${Math.max(8, y)}px)`;
   };
 
-  // On a phone the names beside a dot plot take less room than they would like, and long titles of axes are broken.
+  // On a phone the names beside a dot plot are broken into more lines, which need higher rows, and so are titles of axes.
   const narrow = (spec, room) => {
-    for (const [name, value] of Object.entries(spec)) {
-      if (name === "labelLimit") spec[name] = Math.min(value, Math.round(room * 0.42));
-      else if (name === "axis" && typeof value?.title === "string") value.title = broken(value.title, Math.floor((room - 50) / 6.4));
-      if (value && typeof value === "object" && name !== "data") narrow(value, room);
-    }
+    const letters = Math.floor(room * 0.42 / 6.4);
+    let lines = 1;
+    const walk = (part) => {
+      for (const [name, value] of Object.entries(part)) {
+        if (name === "axis" && typeof value?.title === "string") value.title = broken(value.title, Math.floor((room - 50) / 6.4));
+        if (name === "axis" && value?.labelExpr?.startsWith("split(")) {
+          const shorter = (words) => words.replaceAll(/\d+(?=\})/g, (most) => String(Math.min(Number(most), letters)));
+          value.labelExpr = shorter(value.labelExpr);
+          value.labelOffset.expr = shorter(value.labelOffset.expr);
+          const parts = new RegExp(`([^ ]{${letters}}|.{1,${letters}}(?: +|$))`, "g");
+          lines = Math.max(lines, ...part.sort.map((label) => label.replaceAll(" = ", "\u00a0=\u00a0").replaceAll(parts, "$1\n").trim().split("\n").length));
+        }
+        if (value && typeof value === "object" && name !== "data") walk(value);
+      }
+    };
+    walk(spec);
+    if (spec.height?.step) spec.height = { step: Math.max(spec.height.step, 14 * lines + 8) };
   };
   const broken = (text, most) => {
     const lines = [""];
@@ -82,23 +92,24 @@
 
   const views = {};
   const draw = async (name) => {
-    const place = document.querySelector(`[data-figure="${name}"] .chart`), room = place.clientWidth;
+    const figure = document.querySelector(`[data-figure="${name}"]`), place = figure.querySelector(".chart"), room = place.clientWidth;
+    say(name, figure);
     if (!room) return;
     const spec = { ...themed(figures[name].views[chosen(name)]), data: { values: values(figures[name]) }, padding: 2 };
     spec.width ??= room;
     narrow(spec, room);
     if (room < 420 && typeof spec.height === "number") spec.height = Math.min(spec.height, 260);
     views[name]?.finalize();
-    place.replaceChildren();
+    const canvas = make("div", { "aria-hidden": "true" });  // Vega gives it a role and a label; the place keeps ours
+    place.replaceChildren(canvas);
     // A title that begins at the left runs on under the labels at the ends of lines, rather than out of a narrow page.
     const here = room < 480 ? { ...config, axisX: { ...config.axisX, titleAnchor: "start", titleAlign: "left" } } : config;
     const compiled = vegaLite.compile(spec, { config: here, logger: vega.logger(vega.Error) }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
-      expr: vega.expressionInterpreter, renderer: "svg", container: place, hover: true, loader, tooltip, logLevel: vega.Warn,
+      expr: vega.expressionInterpreter, renderer: "svg", container: canvas, hover: true, loader, tooltip, logLevel: vega.Warn,
     });
     views[name] = view;
     await view.runAsync();
-    place.querySelector("svg").setAttribute("aria-hidden", "true");  // the place has the words, the data table the numbers
     // Labels at the ends of lines and axis labels take room beside the plot: give the plot what is left.
     for (let turn = 0; turn < 2; turn += 1) {
       const over = Number(place.querySelector("svg").getAttribute("width")) - room;
@@ -107,6 +118,29 @@
     }
     place.dataset.drawn = String(room);
   };
+
+  // The words of a figure follow the view that is chosen: its name, which print shows, its description and its note.
+  const say = (name, figure) => {
+    const view = chosen(name), [alt, note] = figures[name].words[view], below = figure.querySelector(".note"), viewed = figure.querySelector(".viewed");
+    figure.querySelector(".chart").setAttribute("aria-label", alt);
+    below.textContent = note;
+    below.hidden = !note;
+    if (viewed) viewed.textContent = view;
+  };
+
+  // The picture for a paper is drawn anew, at its own width and in the colours of the light theme: none of it is cut.
+  const paper = async (name) => {
+    const view = chosen(name), { title, views: all, words } = figures[name], several = Object.keys(all).length > 1;
+    const compiled = vegaLite.compile({ width: theme.width, ...full(name) }, { config: theme.config, logger: vega.logger(vega.Error) }).spec;
+    const drawn = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "none", loader, logLevel: vega.Warn });
+    const picture = new DOMParser().parseFromString(await drawn.toSVG(), "image/svg+xml"), root = picture.documentElement;
+    drawn.finalize();
+    const part = (tag, text) => { const made = picture.createElementNS(root.namespaceURI, tag); made.textContent = text; return made; };
+    root.prepend(part("title", several ? `${title}: ${view}` : title), part("desc", words[view][0]));
+    return new XMLSerializer().serializeToString(picture);
+  };
+  const slug = (text) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
+  const file = (name) => Object.keys(figures[name].views).length > 1 ? `${name}-${slug(chosen(name))}` : name;
 
   const list = (name, place) => {
     const { columns, shown, rows } = figures[name], most = 500;
@@ -125,12 +159,16 @@
         const { columns, shown, rows } = figures[name], index = shown.map((column) => columns.indexOf(column));
         save(`${name}.csv`, "text/csv", csv(shown, rows.map((row) => index.map((i) => row[i]))));
       });
-      place.querySelector("[data-svg]").addEventListener("click", async () => save(`${name}.svg`, "image/svg+xml", printed(await views[name].toSVG())));
-      place.querySelector("[data-spec]").addEventListener("click", () => save(`${name}.vl.json`, "application/json", JSON.stringify({ ...full(name), config: theme.config }, null, 1)));
+      place.querySelector("[data-svg]").addEventListener("click", async () => save(`${file(name)}.svg`, "image/svg+xml", await paper(name)));
+      place.querySelector("[data-spec]").addEventListener("click", () => save(`${file(name)}.vl.json`, "application/json", JSON.stringify({ ...full(name), config: theme.config }, null, 1)));
     }
     for (const button of document.querySelectorAll("[data-table]")) {
       const { columns, rows } = tables[button.dataset.table];
       button.addEventListener("click", () => save(`${button.dataset.table}.csv`, "text/csv", csv(columns, rows)));
+    }
+    for (const button of document.querySelectorAll("[data-picture]")) {
+      const source = button.closest(".picture").querySelector("img").src, bytes = atob(source.slice(source.indexOf(",") + 1));
+      button.addEventListener("click", () => save(`${slug(button.dataset.picture)}.svg`, "image/svg+xml", Uint8Array.from(bytes, (byte) => byte.charCodeAt(0))));
     }
     for (const name of Object.keys(figures)) {
       await draw(name);
@@ -151,7 +189,7 @@
   const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1, roundingMode: "halfEven" });
   const percent = (value) => value === null ? "–" : `${tenths.format(100 * value)} %`;
   const number = (value) => value === null ? "–" : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)));
-  const say = { percent, number, count: number, text: (value) => value ?? "–" };
+  const said = { percent, number, count: number, text: (value) => value ?? "–" };
   const names = ["< 1 %", "1–5 %", "5–20 %", "20–50 %", "50–80 %", "80–95 %", "> 95 %"];
 
   const written = (candidate) => {
@@ -200,11 +238,11 @@
   const explore = (place, banks) => {
     const state = { bank: Object.keys(banks)[0], text: "", status: "", group: "", sort: null, down: false, most: 25 };
     const search = make("input", { type: "search", placeholder: "id, prompt, answer" });
-    const status = make("select", {}, ...[["", "all"], ["never", "never solved"], ["sometimes", "sometimes solved"], ["always", "always solved"], ["missed", "available, not taken"], ["invalid", "with invalid candidates"]].map(([value, said]) => make("option", { value }, said)));
+    const status = make("select", {}, ...[["", "all"], ["never", "never solved"], ["sometimes", "sometimes solved"], ["always", "always solved"], ["missed", "available, not taken"], ["invalid", "with invalid candidates"]].map(([value, words]) => make("option", { value }, words)));
     const group = make("select"), bank = make("select", {}, ...Object.keys(banks).map((name) => make("option", {}, name)));
     const many = make("span", { class: "many", role: "status" });
     const head = make("thead"), body = make("tbody"), more = make("button", { type: "button", class: "more" }, "Show more");
-    const label = (said, control) => make("label", {}, said, control);
+    const label = (words, control) => make("label", {}, words, control);
     const groupLabel = label("Group", group), bankLabel = label("Bank", bank);
     const take = make("button", { type: "button" }, "CSV");
     place.append(make("div", { class: "filters" }, bankLabel, label("Search", search), label("Status", status), groupLabel, take, many),
@@ -242,7 +280,7 @@
           bar.style.width = `${100 * value}%`;
           td.append(make("span", { class: "meter", "aria-hidden": "true" }, bar));
         }
-        td.append(column.meter ? make("span", { class: "said" }, say[column.kind](value)) : say[column.kind](value));
+        td.append(column.meter ? make("span", { class: "said" }, said[column.kind](value)) : said[column.kind](value));
         return td;
       }));
       opener.addEventListener("click", () => {
