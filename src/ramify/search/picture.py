@@ -76,8 +76,10 @@ def svg_picture(
     parts += [f'<text class="number note" x="{right + x}" y="18">{name}</text>' for x, name in HEADS]
     summary = _escaped(_summary(tree))
     parts.append(f'<text x="8" y="{high - 10:g}" class="note">{summary}</text>')
-    size = f'viewBox="0 0 {right + 170:g} {high:g}"'
+    wide = max(right + 170, 8 * len(_summary(tree)) + 16)
+    size = f'viewBox="0 0 {wide:g} {high:g}"' + (f' width="{wide:g}" height="{high:g}"' if standalone else "")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="ramify-tree" role="img" {size}'
+    parts = ['<rect class="paper" width="100%" height="100%"/>', *parts] if standalone else parts
     return f"{head}><title>{summary}</title><style>{_style(standalone)}</style>{''.join(parts)}</svg>"
 
 
@@ -211,12 +213,17 @@ HEADS = ((70, "score"), (160, "visits"))
 STYLE = (
     ".ramify-tree{font:13px ui-monospace,monospace;fill:currentColor}"
     ".ramify-tree .hollow,.ramify-tree .edge{fill:none;stroke:currentColor}"
-    ".ramify-tree .edge{opacity:.35}.ramify-tree .chosen{opacity:1;stroke:#d9730d;stroke-width:2}"
-    ".ramify-tree .returned{fill:#d9730d;font-weight:bold}.ramify-tree .pruned text{text-decoration:line-through}"
-    ".ramify-tree .cut,.ramify-tree .pruned,.ramify-tree .more,.ramify-tree .note{opacity:.65}"
+    ".ramify-tree .edge{opacity:.35}.ramify-tree .chosen{opacity:1;stroke:var(--chosen,#d9730d);stroke-width:2}"
+    ".ramify-tree .returned{fill:var(--chosen,#d9730d);font-weight:bold}"
+    ".ramify-tree .pruned text{text-decoration:line-through}"
+    ".ramify-tree .cut,.ramify-tree .pruned,.ramify-tree .more,.ramify-tree .note{opacity:.7}"
     ".ramify-tree .number{text-anchor:end}.ramify-tree .bar{opacity:.3}"
 )
-OWN = ".ramify-tree{color:#1f2328}@media(prefers-color-scheme:dark){.ramify-tree{color:#e6edf3}}"
+# Ink and paper change together: whoever shows the picture, and on whatever ground, it is dark on bright or the reverse.
+OWN = (
+    ".ramify-tree{color:#1f2328;--chosen:#a84e00}.ramify-tree .paper{fill:#fff}"
+    "@media(prefers-color-scheme:dark){.ramify-tree{color:#e6edf3;--chosen:#f0883e}.ramify-tree .paper{fill:#14171b}}"
+)
 
 
 def _style(standalone: bool) -> str:
