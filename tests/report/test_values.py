@@ -114,6 +114,19 @@ def test_shown_text_has_no_control_characters(raw: str) -> None:
     assert text.shown(seen) == seen
 
 
+def test_joiners_are_part_of_the_spelling_and_direction_is_not() -> None:
+    family, word, indic = "\U0001f469\u200d\U0001f4bb", "می\u200cخواهم", "क्\u200dष"
+    assert [text.shown(each) for each in (family, word, indic)] == [family, word, indic]
+    hidden = "a\u202eb\u2066c\u200bd\u200ee\ufefff"
+    assert text.shown(hidden) == "a⟨U+202E⟩b⟨U+2066⟩c⟨U+200B⟩d⟨U+200E⟩e⟨U+FEFF⟩f"
+
+
+def test_numbers_for_people_have_three_digits_and_those_for_machines_all() -> None:
+    said = [text.number(value) for value in (6.836, 38.48, 999.6, 1234.5, 0.99752, -12.345, 1e-5)]
+    assert said == ["6.84", "38.5", "1,000", "1,234", "0.998", "-12.3", "1e-05"]
+    assert Table("t", "T", (Column("n", "n", "number"),), [{"n": 38.4812}]).csv() == "n\r\n38.4812\r\n"
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_labels_keep_their_distance_and_their_order(wanted: list[float]) -> None:
     places = charts.spread(wanted, 0.1)

@@ -37,6 +37,8 @@ COVERS = {
 def shown(text: object) -> str:
     """The text with every control and direction character as a visible symbol; lines and tabs stay.
 
+    So do the two joiners (U+200C, U+200D), without which Persian, Indic scripts and joined emoji are misspelled.
+
     Escaping for HTML is the template's work and is not done here. A lone surrogate, which no file could hold, is
     shown too.
 
@@ -46,13 +48,14 @@ def shown(text: object) -> str:
     return ODD.sub(_visible, str(text))
 
 
+JOINERS = "\u200c\u200d"
 ODD = re.compile(r"[^\x20-\x7e\n\t]")  # most text is ASCII, and is passed over at once
 
 
 def _visible(found: re.Match[str]) -> str:
     char = found[0]
     code = ord(char)
-    if char.isprintable():
+    if char.isprintable() or char in JOINERS:
         return char
     if code < 0x20 or code == 0x7F:
         return chr(0x2421 if code == 0x7F else 0x2400 + code)
@@ -87,16 +90,16 @@ def points(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """A quantity in at most four significant digits, thousands separated.
+    """A quantity in three significant digits, thousands separated and whole.
 
-    >>> number(12345.6), number(0.125), number(3.0), number(float("nan"))
-    ('12,346', '0.125', '3', '–')
+    >>> number(12345.6), number(617.2), number(38.48), number(0.12345), number(3.0), number(float("nan"))
+    ('12,346', '617', '38.5', '0.123', '3', '–')
     """
     if math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 999.5 or value == int(value) else f"{value:.3g}"
 
 
 def chance(value: float) -> str:
