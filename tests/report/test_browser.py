@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ramify.report import Page, page_of, profile_page, theme
+from ramify.report import Page, Picture, page_of, profile_page, theme
+from ramify.search import Child, Expansion, Grow, Tree, svg_picture
 from tests.browser import CHROMIUM, Opened, Opening
 from tests.report.synthetic import HOSTILE, hostile, long_names, looks_real, spelled, study
 from tests.report.test_values import contrast
@@ -17,12 +18,16 @@ from tests.report.test_values import contrast
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
 
 
+GROWN = Tree().told(Expansion(0, (Grow(0, 2),)), {0: [Child((7,), 0.5), Child((8,), 1.0, ended="eos")]})
+TREE = ("tree", "A tree", svg_picture(GROWN, lambda tokens: f"step ذ {tokens}", returned=[2]), "A tree of three.")
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     bank, outcomes = looks_real()
     pages = {
-        "bank": profile_page(bank, outcomes, title="A bank", spell=spelled),
+        "bank": profile_page(bank, outcomes, title="A bank", spell=spelled, pictures=(Picture(*TREE),)),
         "hostile": profile_page(*hostile(), spell=spelled),
         "study": page_of(study(3, 2, 12, 8)),
         "long": page_of(long_names(study(3, 2, 12, 8))),
@@ -184,6 +189,103 @@ def test_a_question_opens_down_to_its_tokens_by_keyboard_alone(visit: Callable[.
     tab.keyboard.press("Enter")
     assert tab.query_selector(".detail") is None
     opened.quiet()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_search_tree_is_legible_and_can_be_taken(visit: Callable[..., Opened], scheme: str) -> None:
+    """Its ink was that of dark mode on a ground that was always white."""
+    opened = visit("bank", color_scheme=scheme)
+    tab = opened.tab
+    colours = tab.evaluate(
+        """() => { const img = document.querySelector('#pic-tree img'), canvas = document.createElement('canvas');
+        [canvas.width, canvas.height] = [img.naturalWidth, img.naturalHeight];
+        const pen = canvas.getContext('2d');
+        pen.fillStyle = getComputedStyle(img).backgroundColor;
+        pen.fillRect(0, 0, canvas.width, canvas.height);
+        pen.drawImage(img, 0, 0);
+        const seen = new Map(), all = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+        for (let i = 0; i < all.length; i += 4) {
+            const colour = [...all.slice(i, i + 3)].join();
+            seen.set(colour, (seen.get(colour) ?? 0) + 1);
+        }
+        return [...seen].sort((a, b) => b[1] - a[1]).map(([c]) => c.split(',').map(Number)); }"""
+    )
+    ground = _hex(colours[0])
+    assert max(contrast(ground, _hex(ink)) for ink in colours) >= 7
+    tab.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    with tab.expect_download() as found:
+        tab.click("[data-picture=tree]")
+    assert found.value.suggested_filename == "tree.svg"
+    assert Path(found.value.path()).read_text(encoding="utf-8") == TREE[2]
+    opened.quiet()
+
+
+def test_an_opened_question_is_as_wide_as_the_view(visit: Callable[..., Opened]) -> None:
+    opened = visit("bank", viewport={"width": 390, "height": 844})
+    opened.tab.evaluate("document.querySelector('.explorer .open').click()")
+    opened.tab.evaluate("document.querySelectorAll('.cand').forEach((d) => { d.open = true; })")
+    for scrolled in (0, 200):
+        opened.tab.evaluate(f"document.querySelector('.explorer .scroll').scrollLeft = {scrolled}")
+        left, right = opened.tab.evaluate(
+            "(({ left, right }) => [left, right])(document.querySelector('.detail .cand pre').getBoundingClientRect())"
+        )
+        assert 0 <= left < right <= 390, scrolled
+        assert right - left > 290
+
+
+def test_print_says_what_is_shown_and_what_is_left_out(visit: Callable[..., Opened]) -> None:
+    opened = visit("bank")
+    tab = opened.tab
+    assert not tab.is_visible("#fig-scaling .viewed")
+    tab.select_option("[data-view=scaling]", label="candidates")
+    tab.wait_for_timeout(30)
+    tab.emulate_media(media="print")
+    assert not tab.is_visible("#fig-scaling .choose")
+    assert tab.inner_text("#fig-scaling .viewed") == "candidates"
+    said = "A bank: 25 of 40 questions are printed; the page itself has all of them, with their candidates."
+    assert tab.inner_text(".explorer .printed") == said
+    # A grid is not broken between its parts: a heading stayed behind at the end of a page.
+    assert tab.evaluate("getComputedStyle(document.querySelector('.parts')).display") == "block"
+    opened.quiet()
+
+
+def test_controls_can_be_seen(visit: Callable[..., Opened]) -> None:
+    """Borders of controls 3:1, a placeholder 4.5:1, and the chosen view is shown whole."""
+    for scheme, colours in (("light", theme.LIGHT), ("dark", theme.DARK)):
+        tab = visit("study", color_scheme=scheme).tab
+        for control in (".choose select", ".filters input", ".filters button"):
+            red, green, blue = tab.evaluate(
+                f"""getComputedStyle(document.querySelector('{control}')).borderTopColor.match(/[\\d.]+/g).slice(0, 3)
+                    .map((part) => Math.round(part <= 1 ? 255 * part : part))"""
+            )
+            assert contrast(_hex([red, green, blue]), colours["paper"]) >= 3, (scheme, control)
+        faint = tab.evaluate(
+            "getComputedStyle(document.querySelector('.filters input'), '::placeholder').color.match(/\\d+/g)"
+        )
+        assert contrast(_hex([int(part) for part in faint[:3]]), colours["paper"]) >= 4.5, scheme
+    tab.select_option("[data-view=standing]", label="task B: best of N")
+    assert tab.evaluate("(s => s.scrollWidth <= s.clientWidth + 1)(document.querySelector('[data-view=standing]'))")
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1280])
+def test_there_is_always_one_list_of_contents(visit: Callable[..., Opened], width: int) -> None:
+    opened = visit("bank", viewport={"width": width, "height": 844})
+    tab = opened.tab
+    if width < 1120:
+        tab.click(".jump summary")
+        tab.click(".jump a[href='#stopping']")
+        assert tab.url.endswith("#stopping")
+        assert not tab.is_visible(".jump ol")
+    assert tab.is_visible(".contents") == (width >= 1120) != tab.is_visible(".jump")
+    opened.quiet()
+
+
+def test_text_of_any_direction_keeps_its_own(visit: Callable[..., Opened]) -> None:
+    tab = visit("bank").tab
+    tab.evaluate("document.querySelector('.explorer .open').click()")
+    tab.evaluate("document.querySelectorAll('.cand').forEach((d) => { d.open = true; })")
+    for place in (".open", ".prompt", ".detail .whole", ".cand .answer", ".cand pre"):
+        assert tab.get_attribute(f".explorer {place}", "dir") == "auto", place
 
 
 @pytest.mark.parametrize("name", ["bank", "study", "hostile"])

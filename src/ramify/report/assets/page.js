@@ -188,12 +188,12 @@
   // Rounded as in the text of the page: 6.25 is 6.2 there too.
   const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1, roundingMode: "halfEven" });
   const percent = (value) => value === null ? "–" : `${tenths.format(100 * value)} %`;
-  const number = (value) => value === null ? "–" : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)));
+  const number = (value) => value === null ? "–" : Math.abs(value) >= 999.5 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
   const said = { percent, number, count: number, text: (value) => value ?? "–" };
   const names = ["< 1 %", "1–5 %", "5–20 %", "20–50 %", "50–80 %", "80–95 %", "> 95 %"];
 
   const written = (candidate) => {
-    const block = make("pre", { tabindex: "0" });
+    const block = make("pre", { tabindex: "0", dir: "auto" });
     let at = 0, run = null, kind = "";
     const flush = () => { if (run) block.append(kind.trim() === "p6" ? run : make("span", { class: kind.trim() }, run)); };
     candidate.parts.forEach((part, i) => {
@@ -221,7 +221,7 @@
     const facts = [one.tokens === null ? null : `${one.tokens.toLocaleString("en")} tokens`, one.ended === "unknown" ? null : `ended: ${one.ended}`, ...bank.signals.map((name, i) => one.signals[i] === null ? null : `${name} ${number(one.signals[i])}`)];
     const box = make("details", { class: "cand" }, make("summary", {},
       make("span", { class: "fact" }, `#${one.sample}`), make("span", { class: `mark ${kind[0]}` }, kind[1]),
-      make("span", { class: "answer" }, one.answer ?? "no answer"), ...facts.filter(Boolean).map((fact) => make("span", { class: "fact" }, fact))));
+      make("span", { class: "answer", dir: "auto" }, one.answer ?? "no answer"), ...facts.filter(Boolean).map((fact) => make("span", { class: "fact" }, fact))));
     box.addEventListener("toggle", () => {
       if (!box.open || box.children.length > 1) return;
       if (one.strip) box.append(strip(one.strip));
@@ -230,23 +230,23 @@
     return box;
   };
 
-  const detail = (bank, question, span) => make("tr", { class: "detail" }, make("td", { colspan: span },
-    question.prompt ? make("p", { class: "whole" }, question.prompt) : null, bank.coloured ? legend() : null,
+  const detail = (bank, question, span) => make("tr", { class: "detail" }, make("td", { colspan: span }, make("div", { class: "inner" },
+    question.prompt ? make("p", { class: "whole", dir: "auto" }, question.prompt) : null, bank.coloured ? legend() : null,
     make("div", { class: "cands" }, ...question.candidates.map((one) => candidate(bank, one))),
-    question.more ? make("p", { class: "fact" }, `${question.more} more candidates are in the bank, and not on this page.`) : null));
+    question.more ? make("p", { class: "fact" }, `${question.more} more candidates are in the bank, and not on this page.`) : null)));
 
   const explore = (place, banks) => {
     const state = { bank: Object.keys(banks)[0], text: "", status: "", group: "", sort: null, down: false, most: 25 };
     const search = make("input", { type: "search", placeholder: "id, prompt, answer" });
     const status = make("select", {}, ...[["", "all"], ["never", "never solved"], ["sometimes", "sometimes solved"], ["always", "always solved"], ["missed", "available, not taken"], ["invalid", "with invalid candidates"]].map(([value, words]) => make("option", { value }, words)));
     const group = make("select"), bank = make("select", {}, ...Object.keys(banks).map((name) => make("option", {}, name)));
-    const many = make("span", { class: "many", role: "status" });
+    const many = make("span", { class: "many", role: "status" }), printed = make("p", { class: "note printed" });
     const head = make("thead"), body = make("tbody"), more = make("button", { type: "button", class: "more" }, "Show more");
     const label = (words, control) => make("label", {}, words, control);
     const groupLabel = label("Group", group), bankLabel = label("Bank", bank);
     const take = make("button", { type: "button" }, "CSV");
     place.append(make("div", { class: "filters" }, bankLabel, label("Search", search), label("Status", status), groupLabel, take, many),
-      make("div", { class: "scroll", role: "region", "aria-label": "Questions", tabindex: "0" }, make("table", {}, head, body)), more);
+      make("div", { class: "scroll", role: "region", "aria-label": "Questions", tabindex: "0" }, make("table", {}, head, body)), printed, more);
     bankLabel.hidden = Object.keys(banks).length < 2;
 
     const found = () => {
@@ -270,10 +270,11 @@
         make("button", { type: "button", on: { click: () => { state.down = state.sort === column.key ? !state.down : column.kind !== "text"; state.sort = column.key; show(); head.querySelector("[aria-sort=ascending] button, [aria-sort=descending] button").focus(); } } }, column.label)))));
       body.replaceChildren(...rows.slice(0, state.most).map((question) => row(here, question)));
       more.hidden = rows.length <= state.most;
+      printed.textContent = `${state.bank}: ${Math.min(rows.length, state.most).toLocaleString("en")} of ${here.questions.length.toLocaleString("en")} questions are printed; the page itself has all of them, with their candidates.`;
     };
     const row = (here, question) => {
-      const opener = make("button", { type: "button", class: "open", "aria-expanded": "false" }, question.id);
-      const line = make("tr", {}, make("td", { class: "text" }, opener, question.prompt ? make("div", { class: "prompt" }, question.prompt) : null), ...here.columns.slice(1).map((column, i) => {
+      const opener = make("button", { type: "button", class: "open", "aria-expanded": "false", dir: "auto" }, question.id);
+      const line = make("tr", {}, make("td", { class: "text" }, opener, question.prompt ? make("div", { class: "prompt", dir: "auto" }, question.prompt) : null), ...here.columns.slice(1).map((column, i) => {
         const value = question.cells[i + 1], td = make("td", { class: column.kind === "text" ? "text" : "n" });
         if (column.meter && value !== null) {
           const bar = make("span");
@@ -314,6 +315,7 @@
     if (next === "system") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = next;
     button.textContent = `Theme: ${next}`;
   });
+  for (const link of document.querySelectorAll(".jump a")) link.addEventListener("click", () => { link.closest("details").open = false; });
   const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting && links.has(entry.target.id)) {
