@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ramify.report import page_of
 from ramify.study import Result
 from tests.cli.conftest import Run, rows, written
 
@@ -77,7 +78,21 @@ def test_a_study_is_run_kept_and_reported(run: Run, file: str) -> None:
     page = run("report", "runs/two", "--out", "page.html", "--figures", "figures", "--json")
     assert page.found["page"] == "page.html"
     assert page.found["bytes"] == Path("page.html").stat().st_size
-    assert {Path(each).suffix for each in page.found["figures"]} == {".svg", ".csv"}
+    made = {Path(each).name for each in page.found["figures"]}
+    assert made == {path.name for path in Path("figures").iterdir()}
+    shown = page_of(stored)
+    for name, figure in shown.figures().items():
+        assert f"{name}.csv" in made
+        for view, drawn in figure.files().items():
+            assert Path(f"figures/{drawn}.pdf").read_bytes().startswith(b"%PDF"), view
+            assert f"<title>{figure.called(view)}</title>" in Path(f"figures/{drawn}.svg").read_text()
+    assert len(set().union(*(figure.files().values() for figure in shown.figures().values()))) == sum(
+        len(figure.all_views()) for figure in shown.figures().values()
+    )
+    for name, table in shown.tables().items():
+        assert Path(f"figures/table-{name}.md").read_text() == table.markdown() + "\n"
+        assert Path(f"figures/table-{name}.tex").read_text().startswith(r"\begin{tabular}")
+        assert Path(f"figures/table-{name}.csv").read_bytes().decode() == table.csv()
 
 
 def test_the_reduced_form_has_a_folder_of_its_own(run: Run, file: str) -> None:

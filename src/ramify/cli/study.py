@@ -61,7 +61,10 @@ def report(
         Path | None, typer.Option("--out", metavar="FILE", help="Where the page goes; DIR/report.html.")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option("--figures", metavar="DIR", help="Also every figure as SVG, and its data as CSV.")
+        Path | None,
+        typer.Option(
+            "--figures", metavar="DIR", help="Also every figure and table, for papers: SVG, PDF, CSV, Markdown, LaTeX."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -104,14 +107,21 @@ def _page(result: Result) -> Page:
 
 
 def _figures(page: Page, folder: Path) -> list[str]:
+    """Every view of every figure as SVG and PDF, its data once; every table as data, Markdown and LaTeX."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    made: dict[str, str | bytes] = {}
     for name, figure in page.figures().items():
-        for suffix, made in ((".svg", figure.svg()), (".csv", figure.csv())):
-            path = folder / f"{name}{suffix}"
-            path.write_text(made)
-            written.append(str(path))
-    return written
+        made[f"{name}.csv"] = figure.csv()
+        for view, file in figure.files().items():
+            made |= {f"{file}.svg": figure.svg(view), f"{file}.pdf": figure.pdf(view)}
+    for name, found in page.tables().items():
+        made |= {f"table-{name}.csv": found.csv(), f"table-{name}.md": found.markdown() + "\n"}
+        made[f"table-{name}.tex"] = found.latex() + "\n"
+    for name, picture in page.pictures().items():
+        made[f"{name}.svg"] = picture.svg
+    for file, what in made.items():
+        (folder / file).write_bytes(what if isinstance(what, bytes) else what.encode())
+    return [str(folder / file) for file in made]
 
 
 def _planned(study: Path, found: Checked) -> tuple[dict[str, Any], str]:

@@ -32,7 +32,7 @@ Rows = Sequence[Mapping[str, Any]]
 PERCENT = ".0%"
 HEIGHT = 300
 LETTERS = 16  # of a line of a label beside a curve
-LINE = 0.05  # the height of such a line, as a share of the plot
+LINE = 0.055  # the height of such a line, as a share of the plot
 APART = 3.5  # pixels between whiskers that would stand on the same spot
 # 0, 200, 1.2k, 3M: each number by itself. The format of a whole axis gives all its numbers one unit: 0k, 0.2k, 1.2k.
 AMOUNT = "abs(datum.value) < 1 ? format(datum.value, '.3~r') : format(datum.value, '.3~s')"
@@ -213,6 +213,7 @@ def curves(
         },
         "encoding": {**shared, "color": colour, "tooltip": [dict(each) for each in tooltip]},
     }
+    away = {**LABEL, "dx": 18} if whiskers else dict(LABEL)  # beside all points that are dodged
     label = {
         "transform": [{"filter": "isValid(datum.label)"}],
         "encoding": {
@@ -221,8 +222,8 @@ def curves(
             "text": {"field": "label", "type": "nominal"},
         },
         "layer": [
-            {"mark": {**LABEL, **beside, "color": PAPER, "stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round"}},
-            {"mark": {**LABEL, **beside}, "encoding": {"color": _colour(colours, series, text=True)}},
+            {"mark": {**away, "color": PAPER, "stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round"}},
+            {"mark": away, "encoding": {"color": _colour(colours, series, text=True)}},
         ],
     }
     spec: dict[str, Any] = {

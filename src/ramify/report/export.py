@@ -16,10 +16,10 @@ PRINTED = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # a page has the re
 
 
 def svg(spec: Mapping[str, Any]) -> str:
-    """A Vega-Lite specification as SVG."""
+    """A Vega-Lite specification as SVG on white: its ink is that of a bright page, wherever it is shown."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(_static(spec), vl_version=VEGA_LITE))
+    return str(vl_convert.vegalite_to_svg(_static(spec, "white"), vl_version=VEGA_LITE))
 
 
 def named(picture: str, title: str, words: str) -> str:

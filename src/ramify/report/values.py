@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,6 +106,22 @@ class Figure:
         """(alt, note) of a view: its own, or those of the figure."""
         view = view or self.view
         return self.alts.get(view, self.alt), self.notes.get(view, self.note)
+
+    def files(self) -> dict[str, str]:
+        """view -> the name of its file, without an ending: that of the figure, and of the view where there are several.
+
+        >>> spec = {"mark": "point"}
+        >>> Figure("f", "F", spec, [], "F.", view="total cost", views={"k": spec, "k!": spec}).files()
+        {'total cost': 'f-total-cost', 'k': 'f-k', 'k!': 'f-k-2'}
+        """
+        found: dict[str, str] = {}
+        for view in self.all_views():
+            name = whole = f"{self.name}-{text.slug(view)}" if self.views else self.name
+            again = itertools.count(2)
+            while name in found.values():
+                name = f"{whole}-{next(again)}"
+            found[view] = name
+        return found
 
     def called(self, view: str = "") -> str:
         """The title with the view that is shown, where there are several."""
@@ -317,6 +334,10 @@ class Page:
     def tables(self) -> dict[str, Table]:
         """Every table by its name."""
         return {part.name: part for each in self.sections for part in each.parts if isinstance(part, Table)}
+
+    def pictures(self) -> dict[str, Picture]:
+        """Every picture by its name."""
+        return {part.name: part for each in self.sections for part in each.parts if isinstance(part, Picture)}
 
     def html(self) -> str:
         """The page, self-contained: no network, no evaluated code."""

@@ -131,7 +131,7 @@
   // The picture for a paper is drawn anew, at its own width and in the colours of the light theme: none of it is cut.
   const paper = async (name) => {
     const view = chosen(name), { title, views: all, words } = figures[name], several = Object.keys(all).length > 1;
-    const compiled = vegaLite.compile({ width: theme.width, ...full(name) }, { config: theme.config, logger: vega.logger(vega.Error) }).spec;
+    const compiled = vegaLite.compile({ width: theme.width, ...full(name) }, { config: { ...theme.config, background: "white" }, logger: vega.logger(vega.Error) }).spec;
     const drawn = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "none", loader, logLevel: vega.Warn });
     const picture = new DOMParser().parseFromString(await drawn.toSVG(), "image/svg+xml"), root = picture.documentElement;
     drawn.finalize();
