@@ -131,6 +131,19 @@ def test_every_interval_in_the_data_is_drawn(real: tuple[Bank, Outcomes, Page]) 
     assert [layer["transform"][0]["filter"]["equal"] for layer in fixed] == ["plurality at fixed k"]
 
 
+def test_choosing_by_a_score_is_best_of_n_with_its_interval(real: tuple[Bank, Outcomes, Page]) -> None:
+    figures = real[2].figures()
+    for name in ("verifier", "mean log-prob"):
+        mine = [row for row in figures["choosing"].rows if (row["score of"], row["what"]) == (name, "right")]
+        theirs = [
+            row
+            for row in figures["scaling"].rows
+            if (row["series"], row["axis"]) == (f"best of N by {name}", "candidates")
+        ]
+        for key in ("share", "low", "high"):
+            assert [row[key] for row in mine] == pytest.approx([row[key] for row in theirs], abs=1e-12)
+
+
 def test_bins_without_a_wrong_one_still_have_an_interval() -> None:
     low, high = wilson(np.array([0.0, 1.0, 0.3]), np.array([20, 20, 10]))
     for i, right in enumerate((0, 20, 3)):

@@ -6,7 +6,7 @@ left out and counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -201,6 +201,7 @@ class Selection:
     kl: Array  # [K] log k - (k - 1) / k nats: at most how far the selection moves the proposal
     threshold: float
     left_out: Array  # [K] questions that are not in
+    tables: Mapping[str, Array]  # [Q, K] what ``score``, ``grade``, ``false_positive`` and ``exposed`` are means of
 
 
 def over_optimisation(
@@ -236,7 +237,8 @@ def over_optimisation(
         "exposed": np.where(kept, _any(candidates.drawn, able & (np.nan_to_num(false) > 0), ks), np.nan),
     }
     means = {name: mean_in(table) for name, table in tables.items()}
-    return Selection(ks, **means, kl=np.log(ks) - (ks - 1) / ks, threshold=cut, left_out=(~kept).sum(axis=0))
+    moved, left = np.log(ks) - (ks - 1) / ks, (~kept).sum(axis=0)
+    return Selection(ks, **means, kl=moved, threshold=cut, left_out=left, tables=tables)
 
 
 def _any(drawn: Array, marked: Array, budgets: Array) -> Array:

@@ -124,28 +124,26 @@ def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
         {"field": "k", "title": "candidates k"},
         {"field": "share", "title": "share", "format": ".1%", "type": "quantitative"},
         {"field": "score", "title": "its mean score", "format": ".4~r", "type": "quantitative"},
+        {"field": "band", "title": "band"},
     ]
     for case, name in scored:
         view = _name(case, name, scored)
         found = over_optimisation(case.candidates, name, case.grades, budgets=case.budgets)
-        tables = {
-            "right": found.grade,
-            "false positive": found.false_positive,
-            "false positive in reach": found.exposed,
-        }
+        tables = {"right": "grade", "false positive": "false_positive", "false positive in reach": "exposed"}
         mine = [
             {
                 "score of": view,
                 "what": what,
                 "k": k,
-                "share": values[i],
+                "share": each.value,
+                "low": each.low,
+                "high": each.high,
+                "band": text.band(each),
                 "score": found.score[i],
                 "questions": len(case.grades) - int(found.left_out[i]),
-                "low": None,
-                "high": None,
             }
-            for what, values in tables.items()
-            for i, k in enumerate(case.budgets)
+            for what, table in tables.items()
+            for i, (k, each) in enumerate(zip(case.budgets, case.over(found.tables[table]), strict=True))
         ]
         rows += charts.labelled(mine, "what", "k", "share")
         right = [row for row in mine if row["what"] == "right"]
@@ -162,11 +160,11 @@ def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
         name="choosing",
         title="Choosing by the score among k",
         spec=specs[first],
-        rows=[{key: value for key, value in row.items() if key not in ("low", "high")} for row in rows],
+        rows=rows,
         alt=alts[first],
         note=(
-            "Exact, over the questions of Best-of-N; no interval. Where no candidate among k has a score nothing is "
-            "chosen, which is not right. A false positive is wrong and scores at least the median. Over-optimisation "
+            f"Bands: {rows[0]['band']}. Exact over all k-subsets, on the questions of Best-of-N. Where no candidate "
+            "among k has a score nothing is chosen, which is not right. A false positive is wrong and scores at least the median. Over-optimisation "
             "is a rising score of the chosen (in the data) while it gets less often right."
         ),
         view=first if len(specs) > 1 else "",
