@@ -182,25 +182,19 @@ def curves(
     """
     colour = _colour(colours, series)
     beside = {"xOffset": {"expr": "datum.dodge"}} if whiskers else {}
-    shared = {"x": dict(x), "y": dict(y)}
     band = {
         "mark": {"type": "area", "opacity": 0.14},
-        "encoding": {
-            "x": dict(x),
-            "y": {**y, "field": "low"},
-            "y2": {"field": "high"},
-            "color": colour,
-        },
+        "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
     }
     if whiskers:  # for settings that are points rather than a curve
         band["mark"] = {"type": "rule", "strokeWidth": 1.5, "opacity": 1, **beside}
 
     def line(which: Mapping[str, Any], dash: Sequence[int]) -> dict[str, Any]:
         mark = {"type": "line", "strokeDash": list(dash), **beside}
-        return {"transform": [{"filter": which}], "mark": mark, "encoding": {**shared, "color": colour}}
+        return {"transform": [{"filter": which}], "mark": mark}
 
     lines = [line({"not": _any_of(series, dashed)}, [1, 0]), line(_any_of(series, dashed), [5, 4])] if dashed else []
-    lines = lines or [{"mark": {"type": "line", **beside}, "encoding": {**shared, "color": colour}}]
+    lines = lines or [{"mark": {"type": "line", **beside}}]
     point = {
         "mark": {
             "type": "point",
@@ -211,23 +205,21 @@ def curves(
             "strokeWidth": 1.5,
             **beside,
         },
-        "encoding": {**shared, "color": colour, "tooltip": [dict(each) for each in tooltip]},
+        "encoding": {"tooltip": [dict(each) for each in tooltip]},
     }
+    rim = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round"}
     away = {**LABEL, "dx": 18} if whiskers else dict(LABEL)  # beside all points that are dodged
     label = {
         "transform": [{"filter": "isValid(datum.label)"}],
-        "encoding": {
-            "x": dict(x),
-            "y": {**y, "field": "label_y"},
-            "text": {"field": "label", "type": "nominal"},
-        },
+        "encoding": {"y": {**y, "field": "label_y"}, "text": {"field": "label", "type": "nominal"}},
         "layer": [
-            {"mark": {**away, "color": PAPER, "stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round"}},
+            {"mark": {**away, **rim}, "encoding": {"color": {"value": PAPER}}},
             {"mark": away, "encoding": {"color": _colour(colours, series, text=True)}},
         ],
     }
     spec: dict[str, Any] = {
         "height": height,
+        "encoding": {"x": dict(x), "y": dict(y), "color": colour},  # of every layer that has none of its own
         "layer": [band, *lines, point, label],
         "resolve": {"scale": {"color": "independent"}},
     }

@@ -82,7 +82,9 @@ def packed(figure: Figure) -> dict[str, Any]:
     return {
         "title": shown(figure.title),
         "views": shown_in(views),
-        "words": {shown(view): [shown(alt), kept(shown(note))] for view in views for alt, note in [figure.words(view)]},
+        "alts": {shown(view): shown(figure.words(view)[0]) for view in views},
+        "note": kept(shown(figure.note)),
+        "notes": {shown(view): kept(shown(note)) for view, note in figure.notes.items()},
         "columns": names,
         "shown": figure.columns(),
         "rows": [[plain(row.get(name)) for name in names] for row in figure.rows],

@@ -164,8 +164,8 @@ def choosing(scored: Sequence[tuple[Case, str]]) -> Figure:
         alt=alts[first],
         note=(
             f"Bands: {rows[0]['band']}. Exact over all k-subsets, on the questions of Best-of-N. Where no candidate "
-            "among k has a score nothing is chosen, which is not right. A false positive is wrong and scores at least the median. Over-optimisation "
-            "is a rising score of the chosen (in the data) while it gets less often right."
+            "among k has a score nothing is chosen, which is not right. A false positive is wrong and scores at least "
+            "the median. Over-optimisation is a rising score of the chosen (in the data) while it is right less often."
         ),
         view=first if len(specs) > 1 else "",
         views={name: spec for name, spec in specs.items() if name != first},

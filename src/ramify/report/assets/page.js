@@ -121,8 +121,8 @@
 
   // The words of a figure follow the view that is chosen: its name, which print shows, its description and its note.
   const say = (name, figure) => {
-    const view = chosen(name), [alt, note] = figures[name].words[view], below = figure.querySelector(".note"), viewed = figure.querySelector(".viewed");
-    figure.querySelector(".chart").setAttribute("aria-label", alt);
+    const view = chosen(name), { alts, notes, note: first } = figures[name], note = notes[view] ?? first, below = figure.querySelector(".note"), viewed = figure.querySelector(".viewed");
+    figure.querySelector(".chart").setAttribute("aria-label", alts[view]);
     below.textContent = note;
     below.hidden = !note;
     if (viewed) viewed.textContent = view;
@@ -130,13 +130,13 @@
 
   // The picture for a paper is drawn anew, at its own width and in the colours of the light theme: none of it is cut.
   const paper = async (name) => {
-    const view = chosen(name), { title, views: all, words } = figures[name], several = Object.keys(all).length > 1;
+    const view = chosen(name), { title, views: all, alts } = figures[name], several = Object.keys(all).length > 1;
     const compiled = vegaLite.compile({ width: theme.width, ...full(name) }, { config: { ...theme.config, background: "white" }, logger: vega.logger(vega.Error) }).spec;
     const drawn = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "none", loader, logLevel: vega.Warn });
     const picture = new DOMParser().parseFromString(await drawn.toSVG(), "image/svg+xml"), root = picture.documentElement;
     drawn.finalize();
     const part = (tag, text) => { const made = picture.createElementNS(root.namespaceURI, tag); made.textContent = text; return made; };
-    root.prepend(part("title", several ? `${title}: ${view}` : title), part("desc", words[view][0]));
+    root.prepend(part("title", several ? `${title}: ${view}` : title), part("desc", alts[view]));
     return new XMLSerializer().serializeToString(picture);
   };
   const slug = (text) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
