@@ -13,8 +13,10 @@ import pytest
 
 import ramify
 from ramify.cli.machine import Machine
+from ramify.run.record import alone
 from ramify.store import Store
 from ramify.study import System
+from ramify.tasks import Countdown
 from tests.cli.conftest import Run
 from tests.models.faulty import Faulty
 from tests.verify.tools import judge_by
@@ -259,3 +261,64 @@ def test_a_verifier_is_given_its_judge(run: Run, monkeypatch: pytest.MonkeyPatch
     assert again.code == 0, again.err
     assert len(sampler.asked) == first, "what was asked is kept"
     assert run("bank", "verify", "runs/a/bank").code == 0
+
+
+def test_a_budget_is_not_overspent_by_running_ahead(run: Run) -> None:
+    """The log counts what was generated, the summary what was booked: they are the same."""
+    ran = run("sample", "runs/a", *SMALL, "--budget", "300", "--json")
+    assert ran.found["spent"]["generate"] <= 300
+    assert f"{ran.found['spent']['generate']:,.0f} tokens," in ran.err
+    calls = run("sample", "runs/b", *SMALL, "--cost", "Calls()", "--budget", "5", "--json")
+    assert calls.found["candidates"] == 5
+    assert "5 of 16 leaves" in calls.err
+
+
+def test_money_is_shown_in_digits_that_say_something(run: Run) -> None:
+    ran = run("sample", "runs/a", *SMALL, "--cost", "Money(10, 2)", "--budget", "0.02")
+    assert "generate 0.0" in ran.out
+    assert "of 0.02 money left" in ran.err
+
+
+def test_two_processes_do_not_work_on_one_run(run: Run) -> None:
+    with alone(Path("runs/a")):
+        ran = run("sample", "runs/a", *SMALL)
+    assert ran.code == 2
+    assert "another process is at work on this run" in ran.err
+    assert run("sample", "runs/a", *SMALL).code == 0
+
+
+def test_corrected_references_grade_a_run_anew(run: Run) -> None:
+    prompt = Countdown(3).questions(1)[0].prompt
+    task = f"Own('mine.jsonl', kind='number', prompt='{{question}}')"
+    sample = ["sample", "runs/a", "--task", task, "--model", "tiny", "--questions", "1", "-n", "4", "--cap", "60"]
+
+    def write(answer: str) -> None:
+        Path("mine.jsonl").write_text(json.dumps({"id": "q", "question": prompt, "answer": answer}) + "\n")
+
+    write("123456")
+    first = run(*sample, "--json")
+    assert first.code == 0, first.err
+    assert first.found["accuracy"]["value"] == 0
+    with Store.open("runs/a/bank").snapshot() as snapshot:
+        said = snapshot.bank().answer(0, 0)
+    assert said is not None
+    write(said)
+    run(*sample)
+    assert run("profile", "runs/a", "--no-page", "--json").found["profile"][0]["Pass@k"]["value"] > 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["demo", "--questions", "2", "--out"],
+        ["profile", "my.jsonl", "--page"],
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_before_any_work(run: Run, command: list[str]) -> None:
+    Path("my.jsonl").write_text('{"question": "a", "answer": "1", "correct": true}\n')
+    Path("taken").write_text("a file, and no folder")
+    ran = run(*command, "taken/page.html")
+    assert ran.code == 2
+    assert "taken/page.html" in ran.err
+    assert "name a file in a folder of yours" in ran.err
+    assert "sampling" not in ran.err

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.options import Json
+from ramify.cli.options import Json, writable
 from ramify.cli.progress import counted, track
 from ramify.cli.terminal import emit, number, progress, span, table
 
@@ -38,6 +38,7 @@ def demo(
     from ramify.cli.demonstration import Setting, finding, forced, grown, measured, sampled
     from ramify.cli.demopage import page
 
+    writable(out, "--out")
     start, setting = time.perf_counter(), Setting.of(model, questions, n)
     with track(f"sampling {model}", questions * n) as tracker:
         bank = sampled(setting, lambda sampler: counted(sampler, tracker))

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Grades", "Json", "Level", "Maps", "Place", "Reference", "Seed", "Threshold", "mapping", "named", "whole"]
+__all__ = [
+    "Grades",
+    "Json",
+    "Level",
+    "Maps",
+    "Place",
+    "Reference",
+    "Seed",
+    "Threshold",
+    "mapping",
+    "named",
+    "whole",
+    "writable",
+]
 
 Json = Annotated[bool, typer.Option("--json", help="The same as JSON, for programs.")]
 Place = Annotated[
@@ -28,6 +41,22 @@ Level = Annotated[float, typer.Option(metavar="SHARE", help="The level of interv
 Seed = Annotated[
     str, typer.Option("--run", metavar="NAME", help="Names the random streams: another name, other draws.")
 ]
+
+
+def writable(path: Path, option: str) -> Path:
+    """A place for a file, found to be one before any work: its folder is made if it is not there."""
+    import os
+
+    from ramify.errors import InvalidValue
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ok, why = os.access(path.parent, os.W_OK) and not path.is_dir(), "it cannot be written there"
+    except OSError as error:
+        ok, why = False, str(error.strerror)
+    if not ok:
+        raise InvalidValue(f"{option} {path}: {why}; name a file in a folder of yours")
+    return path
 
 
 def mapping(maps: list[str] | None) -> dict[str, str | None]:

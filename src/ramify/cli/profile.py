@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, Threshold, mapping, whole
+from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, Threshold, mapping, whole, writable
 from ramify.cli.terminal import emit, number, span, table
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def profile(
 
     source = load(path, mapping(maps), reference=reference, kind=kind)
     source = graded_by(source, task) if task else source
+    written = None if no_page else writable(page or Path(f"{source.name}-profile.html"), "--page")
     outcomes = source.binary(grades, threshold)
     tally = Tally.of_bank(source.bank, outcomes)
     budgets = whole(k, "--k") if k else _budgets(tally.widest)
@@ -73,7 +74,6 @@ def profile(
     about = _about(source, tally, outcomes.description)
     predicted = _posterior(tally, budgets, level)
     groups = _groups(source, tally, by, budgets, level) if by else {}
-    written = None if no_page else page or Path(f"{source.name}-profile.html")
     if written is not None:
         from ramify.report import profile_page
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ramify.cli.terminal import printable
+from ramify.cli.terminal import amount, printable
 from ramify.errors import RamifyError
 
 __all__ = ["Interrupted", "Tracker", "again", "counted", "resumable", "track"]
@@ -110,9 +110,9 @@ class Tracker:
         """Tokens, what they cost if that is another unit, and what is left of the budget."""
         parts = [f"{self.tokens:,} tokens"]
         if self.money != "tokens":
-            parts.append(f"cost {self.cost:.4g} {self.money}")
+            parts.append(f"cost {amount(self.cost)} {self.money}")
         if self.limit != float("inf"):
-            parts.append(f"{max(self.limit - self.cost, 0):,.4g} of {self.limit:,.4g} {self.money} left")
+            parts.append(f"{amount(max(self.limit - self.cost, 0))} of {amount(self.limit)} {self.money} left")
         return parts
 
 
@@ -142,10 +142,11 @@ class Bar(Tracker):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        text = TextColumn("{task.description}", markup=False)
-        more = TextColumn("{task.fields[more]}", markup=False)
-        columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), more)
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        # What matters most keeps its place in a narrow window: the rest is cut, the bar and the counts are not.
+        text = TextColumn("{task.description}", markup=False, table_column=_cut(2))
+        more = TextColumn("{task.fields[more]}", markup=False, table_column=_cut(3))
+        columns = (BarColumn(bar_width=12), MofNCompleteColumn(), TimeRemainingColumn(), text, more)
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True, expand=True)
         self.task = self.bar.add_task(printable(self.what), total=self.total or None, more="")
         self.bar.start()
 
@@ -157,6 +158,12 @@ class Bar(Tracker):
 
     def close(self) -> None:
         self.bar.stop()
+
+
+def _cut(share: int) -> Any:
+    from rich.table import Column
+
+    return Column(ratio=share, no_wrap=True, overflow="ellipsis")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 
 from ramify.cli.options import Json, named
 from ramify.cli.progress import counted, resumable, track
-from ramify.cli.terminal import emit, number, span
+from ramify.cli.terminal import amount, emit, number, span
 
 if TYPE_CHECKING:
     from ramify.cli.machine import Asked, Machine
@@ -124,7 +124,7 @@ def _recorded(
             [machine.arm(proposal, asked.questions, lambda sampler: counted(sampler, tracker))],
             ledger,
             asked.parse,
-            ahead=batch,
+            ahead=batch if protocol.stop is None else min(batch, len(asked.questions)),  # the rest would be for nothing
             details={"task": text(asked.task), "model": repr(machine.model), "decode": text(machine.decoder)},
         )
     store = Store.open(directory / "bank")
@@ -168,16 +168,16 @@ def _summary(directory: Path, protocol: Leaves, asked: Asked, made: Run, before:
 
 
 def _told(found: dict[str, Any]) -> list[str]:
-    spent = {stage: amount for stage, amount in found["spent"].items() if amount}
+    spent = {stage: much for stage, much in found["spent"].items() if much}
     rows = [
         ["submitted and right", f"{number(found['accuracy'].value)}  ({span(found['accuracy'])}, 95 % over questions)"],
         ["candidates", f"{found['candidates']} of {found['questions']} questions; {found['were_there']} were there"],
         ["questions ended by", ", ".join(f"{reason} {many}" for reason, many in found["ended"].items())],
         [
             f"spent ({found['unit']})",
-            ", ".join(f"{stage} {amount:,.0f}" for stage, amount in spent.items()) or "nothing",
+            ", ".join(f"{stage} {amount(much)}" for stage, much in spent.items()) or "nothing",
         ],
-        ["launched ahead for nothing", f"{found['surplus']:,.0f}"],
+        ["launched ahead for nothing", amount(found["surplus"])],
     ]
     lines = "\n".join(f"{name:<28}{told}" for name, told in rows)
     return [lines, f"kept in {found['run']}: look with `ramify profile {found['run']}`"]

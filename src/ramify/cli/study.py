@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.options import Json
+from ramify.cli.options import Json, writable
 from ramify.cli.progress import resumable, track
-from ramify.cli.terminal import emit, number, span, table
+from ramify.cli.terminal import amount, emit, number, span, table
 
 if TYPE_CHECKING:
     from ramify.report import Page
@@ -76,8 +76,9 @@ def report(
 
     A bank or a run gets the page of its profile.
     """
+    out = writable(out or folder / "report.html", "--out")
     page = _of_folder(folder)
-    written = page.write(out or folder / "report.html")
+    written = page.write(out)
     made = _figures(page, figures) if figures else []
     answer = {"page": str(written), "bytes": written.stat().st_size, "figures": made}
     told = f"written to {written} ({written.stat().st_size / 1e6:.1f} MB)"
@@ -170,7 +171,7 @@ def _told(result: Result, folder: Path, page: Path | None) -> list[str]:
         mark = " (diagnostic)" if row.kind == "diagnostic" else ""
         name = f"{row.model}, {row.task}: {row.label}{mark}" if many else f"{row.label}{mark}"
         shares = [number(float(row.invalid.mean())), number(float(row.capped.mean()))]
-        lines.append([name, number(own.value), span(own), number(row.mean_cost, 0), *shares])
+        lines.append([name, number(own.value), span(own), amount(row.mean_cost), *shares])
     unit = result.rows[0].unit if result.rows else "cost"
     covered = f"{100 * result.rows[0].level:g} % over questions" if result.rows else ""
     parts = [result.title, table(["", "utility", covered, unit, "no answer", "at the cap"], lines)]

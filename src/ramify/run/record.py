@@ -4,6 +4,7 @@ card.json         the protocol: every method by its text, the arms, the budget, 
 bank/             the leaves with their signals, durable before anything was decided from them
 decisions.jsonl   every stopping decision with what it saw, then what each question submitted
 ledger.json       what it cost, by stage, surplus and lost work apart
+running           held by the process that is at work
 launches.log      the keys that were launched: after a crash, those without a leaf are work that was lost
 wire.jsonl        where leaves came over a wire: how each was served (server, model, seed, attempts, counts, times)
 """
@@ -18,7 +19,7 @@ import platform
 import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -32,10 +33,10 @@ from ramify.describe import describe, restore, text
 from ramify.errors import ParseError, StoreError
 from ramify.ledger import Ledger, Spent
 from ramify.run.leaf import Arm, Leaves, Run, run_leaves
-from ramify.store import Store
+from ramify.store import Store, disk
 from ramify.types import Key, Leaf, Question, Request, Sampler
 
-__all__ = ["Recorded", "begin", "budget_of", "facts", "load", "record_leaves", "write"]
+__all__ = ["Recorded", "alone", "begin", "budget_of", "facts", "load", "record_leaves", "write"]
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "torch", "transformers")
 
@@ -102,8 +103,22 @@ def record_leaves(
     it is as if it had been begun with them.
     """
     path = Path(path)
-    card = _card(protocol, questions, arms, ledger, ahead, allowance, details)
-    begin(path, card)
+    with alone(path):
+        return _recorded(path, protocol, questions, arms, ledger, parse, ahead, allowance, details)
+
+
+def _recorded(
+    path: Path,
+    protocol: Leaves,
+    questions: Sequence[Question],
+    arms: Sequence[Arm],
+    ledger: Ledger,
+    parse: Callable[[str, Question], Any],
+    ahead: int,
+    allowance: float,
+    details: Mapping[str, Any] | None,
+) -> Run:
+    begin(path, _card(protocol, questions, arms, ledger, ahead, allowance, details))
     store, launches = Store.create(path / "bank"), path / "launches.log"
     lost, before = _lost(launches, store), _generated(store)
     with launches.open("a") as log, closing(_Notes(path / "wire.jsonl")) as notes:
@@ -272,6 +287,16 @@ def budget_of(ledger: Ledger) -> dict[str, Any]:
         "limit": None if math.isinf(ledger.limit) else ledger.limit,
         **({"spent": list(ledger.spent)} if ledger.total else {}),  # by what was run before on the same budget
     }
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """No other process is at work on this directory: two would both make, and pay for, everything."""
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / "running").open("a") as file:
+        if not disk.try_hold(file.fileno()):
+            raise StoreError(f"{path}: another process is at work on this run: wait for it, or use another directory")
+        yield
 
 
 def begin(path: Path, card: Mapping[str, Any]) -> None:

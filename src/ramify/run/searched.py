@@ -19,7 +19,7 @@ from ramify.ledger import Ledger
 from ramify.run.between import Remembered
 from ramify.run.leaf import Arm
 from ramify.run.prefix import Search, Searched, run_search
-from ramify.run.record import begin, budget_of, facts, write
+from ramify.run.record import alone, begin, budget_of, facts, write
 from ramify.store import Store
 from ramify.types import Question
 
@@ -44,11 +44,13 @@ def record_search(
     computed this time. ``tell`` hears of every draw: its new tokens, and whether it was there.
     """
     path = Path(path)
-    begin(path, _card(protocol, questions, arm, ledger, details))
-    with Remembered(arm.sampler, path / "draws", arm.proposal, questions, tell) as sampler:
-        found = run_search(protocol, questions, dataclasses.replace(arm, sampler=sampler), ledger, parse)
-    Store.create(path / "bank").add_bank(found.bank)
-    write(path / "decisions.jsonl", b"".join(json.dumps(line, default=str).encode() + b"\n" for line in _lines(found)))
+    with alone(path):
+        begin(path, _card(protocol, questions, arm, ledger, details))
+        with Remembered(arm.sampler, path / "draws", arm.proposal, questions, tell) as sampler:
+            found = run_search(protocol, questions, dataclasses.replace(arm, sampler=sampler), ledger, parse)
+        Store.create(path / "bank").add_bank(found.bank)
+        lines = (json.dumps(line, default=str).encode() + b"\n" for line in _lines(found))
+        write(path / "decisions.jsonl", b"".join(lines))
     return found
 
 

@@ -240,7 +240,8 @@ def shares_of(bank: Bank) -> tuple[Array, Array, Array]:
     """([Q] without an answer, [Q] that ran into the cap, [Q] mean tokens) of a question's candidates."""
     capped = np.array([ending == "length" for ending in bank.endings])[bank.ended]
     length = np.zeros(bank.shape) if bank.length is None else np.maximum(bank.length, 0)
-    return _mean(bank.answers < 0, bank.drawn), _mean(capped, bank.drawn), _mean(length, bank.drawn)
+    invalid = np.where(bank.drawn.any(axis=1), _mean(bank.answers < 0, bank.drawn), 1.0)  # nothing drawn, nothing said
+    return invalid, _mean(capped, bank.drawn), _mean(length, bank.drawn)
 
 
 def unit_name(unit: Cost) -> str:
