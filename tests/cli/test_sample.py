@@ -289,7 +289,7 @@ def test_two_processes_do_not_work_on_one_run(run: Run) -> None:
 
 def test_corrected_references_grade_a_run_anew(run: Run) -> None:
     prompt = Countdown(3).questions(1)[0].prompt
-    task = f"Own('mine.jsonl', kind='number', prompt='{{question}}')"
+    task = "Own('mine.jsonl', kind='number', prompt='{question}')"
     sample = ["sample", "runs/a", "--task", task, "--model", "tiny", "--questions", "1", "-n", "4", "--cap", "60"]
 
     def write(answer: str) -> None:

@@ -151,7 +151,7 @@ class Bar(Tracker):
         self.bar.start()
 
     def tell(self) -> None:
-        more = ", ".join([f"{self.rate:.1f} {self.unit}/s", *self.spent()])
+        more = ", ".join([*reversed(self.spent()), f"{self.rate:.1f} {self.unit}/s"])  # the budget first, if it has one
         self.bar.update(
             self.task, description=printable(self.what), completed=self.done, total=self.total or None, more=more
         )
