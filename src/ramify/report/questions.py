@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +24,9 @@ Spell = Callable[[Sequence[int]], list[str]]
 """Token ids -> the text of each. Their texts joined are the text of the candidate."""
 
 ROOM = 1_500_000  # characters of model text on a page; beyond it the longest texts lose their middle
-ROWS = 20_000  # candidates on a page; beyond it the first of each question are shown, and the page says so
+ROWS = 8_000  # candidates on a page; beyond it the first of each question are shown, and the page says so
 EDGES = (0.01, 0.05, 0.2, 0.5, 0.8, 0.95)  # of the probability of a token: seven tints
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # a size a character, where that is enough
 STRIP = 240  # cells of the strip that is shown where tokens cannot be spelled
 
 
@@ -161,7 +163,9 @@ def _part(pieces: list[str], levels: str) -> dict[str, Any]:
     visible = [shown(piece) for piece in pieces]
     sizes = [len(piece.encode("utf-16-le")) // 2 for piece in visible]  # as the page's script counts
     part = {"text": "".join(visible), "levels": levels}
-    return part if all(size == 1 for size in sizes) else {**part, "sizes": sizes}
+    if all(size == 1 for size in sizes):
+        return part
+    return {**part, "sizes": "".join(DIGITS[size] for size in sizes) if max(sizes) < len(DIGITS) else sizes}
 
 
 def _cut(text: str, most: int) -> dict[str, Any]:
@@ -207,4 +211,5 @@ def pocket_spelling(bank: Bank) -> Spell | None:
         model = Pocket(names.pop())
     except RamifyError:
         return None
-    return lambda tokens: [model.text([token]) for token in tokens]
+    spelled = functools.cache(lambda token: model.text([token]))
+    return lambda tokens: [spelled(token) for token in tokens]

@@ -201,7 +201,7 @@
       if (!part.levels) { block.append(part.text); return; }
       at = 0; run = ""; kind = "";
       for (let token = 0; token < part.levels.length; token += 1) {
-        const size = part.sizes ? part.sizes[token] : 1, code = part.levels[token];
+        const size = part.sizes ? (typeof part.sizes === "string" ? parseInt(part.sizes[token], 36) : part.sizes[token]) : 1, code = part.levels[token];
         const next = code === "f" ? "forced" : code === "x" ? "" : `p${code}`;
         if (next !== kind) { flush(); run = ""; kind = next; }
         run += part.text.slice(at, at + size);
