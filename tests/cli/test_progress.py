@@ -66,7 +66,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         tracker.bar.refresh()
     shown = screen.getvalue()
     assert "4/4" in shown
-    assert "40 tokens, 60 of 100 tokens left" in shown
+    assert "60 of 100 tokens left, 40 tokens" in shown
     assert "\x1b[5m" not in shown
 
 

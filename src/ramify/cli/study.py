@@ -76,9 +76,10 @@ def report(
 
     A bank or a run gets the page of its profile.
     """
-    out = writable(out or folder / "report.html", "--out")
+    if out is not None or folder.is_dir():
+        out = writable(out or folder / "report.html", "--out")
     page = _of_folder(folder)
-    written = page.write(out)
+    written = page.write(out or folder / "report.html")
     made = _figures(page, figures) if figures else []
     answer = {"page": str(written), "bytes": written.stat().st_size, "figures": made}
     told = f"written to {written} ({written.stat().st_size / 1e6:.1f} MB)"
