@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["encode", "is_bottom"]
+__all__ = ["alternatives", "either", "encode", "is_bottom"]
+
+EITHER = " ¦ "  # between right answers of one question: text, so that references stay text wherever they are kept
 
 
 def is_bottom(answer: Any) -> bool:
@@ -21,6 +23,20 @@ def is_bottom(answer: Any) -> bool:
     if type(answer).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(answer, float | np.floating) and bool(np.isnan(answer))
+
+
+def either(answers: Iterable[str]) -> str:
+    """Several right answers of one question as one reference.
+
+    >>> either(["42", "forty-two"]), alternatives("42 ¦ forty-two"), alternatives("42")
+    ('42 ¦ forty-two', ['42', 'forty-two'], ['42'])
+    """
+    return EITHER.join(dict.fromkeys(answers))
+
+
+def alternatives(reference: str) -> list[str]:
+    """The answers that a reference takes for right: itself, or each of several."""
+    return reference.split(EITHER)
 
 
 def encode(rows: Sequence[Iterable[Any]]) -> tuple[np.ndarray, np.ndarray, list[tuple[Any, ...]]]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from ramify.bank.codes import either, is_bottom
 from ramify.describe import method
 from ramify.errors import InvalidValue, is_whole, require
 from ramify.tasks.checking.ladder import Checked, Ladder
@@ -65,7 +66,7 @@ class Own:
 
     ``kind``: how answers are extracted and checked: "box" (mathematics), "letter", "number", or "guess": letters where
     all references are letters, else boxes. Of a reference that is a whole solution, what it marks as its answer counts:
-    what follows ``####``, or the last box.
+    what follows ``####``, or the last box. A reference that is a list holds alternatives: any of them is right.
     """
 
     source: str
@@ -113,7 +114,8 @@ class Own:
         guessed += [] if self.groups or not groups else ["groups"]
         kind = self.kind
         if kind == "guess":
-            kind = "letter" if all(re.fullmatch(r"[A-Z]", str(row.get(roles["answer"], ""))) for row in rows) else "box"
+            golds = [gold for row in rows for gold in _golds(row.get(roles["answer"]))]
+            kind = "letter" if golds and all(re.fullmatch("[A-Z]", gold) for gold in golds) else "box"
             guessed.append("kind")
         return Columns(
             roles["question"], roles["answer"], roles["id"], groups, "options" in have, kind, tuple(guessed), len(rows)
@@ -140,10 +142,16 @@ class Own:
         """The references of these questions, by their ids."""
         columns = self.columns()
         rows = enumerate(self.records())
-        known = {str(row[columns.id] if columns.id else i): final(str(row[columns.answer])) for i, row in rows}
+        known = {str(row[columns.id] if columns.id else i): (i, _golds(row.get(columns.answer))) for i, row in rows}
         missing = [question.id for question in asked if question.id not in known]
         require(not missing, "questions", missing[:3], f"ask for questions of {self.source}")
-        return tuple(known[question.id] for question in asked)
+        lacking = [(question.id, known[question.id][0]) for question in asked if not known[question.id][1]]
+        if lacking:
+            such = ", ".join(f"record {i + 1} (question {name!r})" for name, i in lacking[:3])
+            remedy = "nothing can be graded without it: fill it in, leave those records out, or name another column"
+            much = f"no gold in {len(lacking)} of {len(asked)} records of {self.source}"
+            raise InvalidValue(f"Own.answer = {columns.answer!r}: {much}: {such}; {remedy}")
+        return tuple(either(known[question.id][1]) for question in asked)
 
     def parse(self, text: str, question: Question | None = None) -> Parsed:  # noqa: ARG002
         """The answer, by the kind of task that it is."""
@@ -169,6 +177,12 @@ def final(reference: str) -> str:
         return reference.rpartition("####")[2].strip()
     box, whole = last_box(reference)
     return box if box is not None and whole else reference
+
+
+def _golds(value: Any) -> list[str]:
+    """The right answers that a cell holds: one, the alternatives of a list, or none."""
+    cells = value if isinstance(value, list | tuple) else [value]
+    return [final(str(cell)) for cell in cells if not is_bottom(cell) and str(cell).strip()]
 
 
 @lru_cache(maxsize=16)

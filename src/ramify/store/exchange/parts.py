@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ramify.bank.codes import is_bottom
+from ramify.bank.codes import either, is_bottom
 from ramify.bank.tokens import COLUMNS
 from ramify.store.exchange.block import Block
 from ramify.store.exchange.names import ABSENT, FALSE, TRUE
@@ -109,6 +110,21 @@ class Coded:
             codes = self.codes.pop(0)
             chunks.append(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), known))
         return pa.chunked_array(chunks, type=pa.dictionary(pa.int32(), pa.large_string()))
+
+
+class Gold(Coded):
+    """What is right; a list holds alternatives. It is read apart, and never into a bank that rules see."""
+
+    def code(self, value: Any) -> int:
+        if isinstance(value, list):
+            value = either(text for text in map(text_of, value) if text is not None)
+        return super().code(value)
+
+    def add(self, block: Block, column: str, found: Collector) -> np.ndarray:
+        values = block.columns[column]
+        if not isinstance(values, list) and getattr(values.type, "value_field", None) is not None:  # lists have no codes
+            block = dataclasses.replace(block, columns={column: block.listed(column)})
+        return super().add(block, column, found)
 
 
 class Ended(Coded):
@@ -331,6 +347,8 @@ def part_for(part: str, bottom: frozenset[str], names_itself: bool) -> Part:
             return Coded(lambda text: None if text in bottom else text, False, part)
         case "ended":
             return Ended()
+        case "group" if name == "reference":
+            return Gold(str, False, part)
         case "prompt" | "run" | "proposal" | "group":
             return Coded(str, False, part)
         case "sample" | "candidate":

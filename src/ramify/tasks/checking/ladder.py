@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ramify.bank.codes import EITHER, alternatives
 from ramify.describe import method
 from ramify.errors import InvalidValue, require
 from ramify.tasks.checking.canonical import Canonical, canonical
@@ -48,7 +49,7 @@ class Checked:
 
 @method
 class Ladder:
-    r"""Whether an answer is the reference, and which rung said so.
+    r"""Whether an answer is the reference, and which rung said so. Of several right answers one is enough.
 
     >>> ladder = Ladder(math=False)
     >>> ladder(r"2\sqrt2", r"\sqrt{8}")
@@ -76,14 +77,25 @@ class Ladder:
         """The verdicts on many pairs ``(answer, reference)``: what the exact rung leaves goes to the pool together."""
         listed = list(pairs)
         found = [self.exact(answer, reference) for answer, reference in listed]
-        left = list(dict.fromkeys(pair for pair, verdict in zip(listed, found, strict=True) if verdict is None))
+        open_ = [self.undecided(*pair) if verdict is None else [] for pair, verdict in zip(listed, found, strict=True)]
+        left = list(dict.fromkeys(pair for pairs in open_ for pair in pairs))
         later = dict(zip(left, self.below(left), strict=True)) if left else {}
-        return [later[pair] if verdict is None else verdict for pair, verdict in zip(listed, found, strict=True)]
+        return [
+            _one_of([later[pair] for pair in pairs]) if verdict is None else verdict
+            for pairs, verdict in zip(open_, found, strict=True)
+        ]
+
+    def undecided(self, answer: str | None, reference: str) -> list[tuple[str | None, str]]:
+        """The pairs of a reference's alternatives that the exact rung leaves open."""
+        return [(answer, each) for each in alternatives(reference) if self.exact(answer, each) is None]
 
     def exact(self, answer: str | None, reference: str) -> Checked | None:
         """The first rung alone; None where it cannot decide."""
         if answer is None:
             return BOTTOM
+        if EITHER in reference:
+            found = [self.exact(answer, each) for each in alternatives(reference)]
+            return None if None in found and SAME not in found else _one_of([each for each in found if each])
         b = canonical(reference, self.limits)
         if b.form is None and len(reference) > self.limits.length:  # prose: the same words, or not
             return SAME if _words(answer) == _words(reference) else OTHER
@@ -134,6 +146,11 @@ class Ladder:
 
 SAME, OTHER = Checked(True, "exact"), Checked(False, "exact")
 BOTTOM = Checked(False, "exact", why="no answer")
+
+
+def _one_of(verdicts: list[Checked]) -> Checked:
+    """The verdict on an answer of which any of several would be right."""
+    return next((verdict for verdict in verdicts if verdict.equal), verdicts[0])
 
 
 def _words(text: str) -> str:
