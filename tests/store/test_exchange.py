@@ -388,7 +388,6 @@ BROKEN: list[tuple[str, str | bytes, str, dict[str, int]]] = [
     ),
     ("a.csv", HEADER + "q,0,1,1,1\nq,1,1,2,1\n", "row 3, column 'correct': '2': not a grade", {"not a grade": 1}),
     ("a.csv", HEADER.encode() + b"q,0,1,1,1\nq,1,\xff,1,1\n", "row 3, column 'answer': not UTF-8", {"characters": 1}),
-    ("a.csv", (HEADER + ROWS).encode("utf-16"), "read it with encoding='utf-16'", {}),
     ("a.jsonl", lines(GOOD, "{broken\n"), "line 2: not JSON", {"not JSON": 1}),
     ("a.jsonl", lines(GOOD, "[1]\n"), r"line 2: \[1\]: not an object", {"not an object": 1}),
     ("a.jsonl", lines(GOOD, "[" * 100_000 + "\n"), "line 2: not JSON", {"not JSON": 1}),
@@ -498,6 +497,54 @@ def test_other_encodings_are_read_when_named(tmp_path: Path) -> None:
         read(saved(tmp_path, "a.csv", text), encoding="utf-99")
     with pytest.raises(InvalidValue, match="not ascii"):
         read(saved(tmp_path, "a.csv", text), encoding="ascii")
+
+
+def test_a_mark_says_the_encoding_by_itself(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-8-sig"):
+        path = saved(tmp_path, "a.csv", "question,answer\nq,é\n".encode(encoding))
+        assert read(path).bank.answer_text == (("é",),)
+
+
+def test_logs_of_an_evaluation_harness_hold_the_gold_in_the_question_s_record(tmp_path: Path) -> None:
+    rows = [
+        {
+            "doc_id": i,
+            "doc": {"question": "What is 1 + 1?", "answer": "2", "label": 1},
+            "target": "2",
+            "resps": [["It is 3"]],
+            "filtered_resps": ["3"] if i else "2",  # a list of one, or bare
+            "exact_match": float(not i),
+        }
+        for i in range(2)
+    ]
+    path = saved(tmp_path, "samples.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    bank, outcomes, report = read(path)
+    assert bank.answer_text == (("2",), ("3",))
+    assert outcomes["exact_match"].values.tolist() == [[1], [0]]
+    assert list(outcomes) == ["exact_match"]
+    assert report.mapping.ignored["target"].startswith("a reference")
+    assert "doc.answer" in report.mapping.ignored
+
+
+def test_a_list_of_answers_beside_a_prediction_is_the_gold(tmp_path: Path) -> None:
+    path = saved(tmp_path, "a.jsonl", '{"question": "q", "prediction": "42", "answers": ["42", "forty-two"]}\n')
+    found = read(path)
+    assert found.bank.answer_text == (("42",),)
+    assert found.report.mapping.ignored["answers"].startswith("a reference")
+    assert read(path, {"group.reference": "answers"}).bank.questions[0].groups == {"reference": "42 ¦ forty-two"}
+
+
+@pytest.mark.parametrize(("value", "graded"), [("42", False), ("1", True), ("0.5", True)])
+def test_a_label_is_a_grade_only_if_it_could_be_one(tmp_path: Path, value: str, graded: bool) -> None:
+    found = read(saved(tmp_path, "a.csv", f"question,pred,label\nq,7,{value}\n"))
+    assert ("label" in found.outcomes) is graded
+    assert any("--reference label" in note for note in found.report.notes) is graded
+    assert found.report.mapping.ignored.get("label", "").startswith("a reference") is not graded
+
+
+def test_what_is_no_grade_is_refused_with_what_it_may_be(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match=r"'5': not a grade in \[0, 1\]; divide .* --reference correct if it is"):
+        read(saved(tmp_path, "a.csv", "question,answer,correct\nq,7,5\n"))
 
 
 def test_a_mapping_that_names_nothing_is_refused(tmp_path: Path) -> None:

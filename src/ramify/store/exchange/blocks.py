@@ -11,11 +11,11 @@ from ramify.store.exchange.delimited import delimited
 from ramify.store.exchange.lines import json_document, json_lines
 from ramify.store.exchange.matrices import numpy_blocks, parquet_blocks
 from ramify.store.exchange.report import Collector
-from ramify.store.exchange.stream import suffix_of
+from ramify.store.exchange.stream import SUFFIXES, suffix_of
 
 __all__ = ["FORMATS", "blocks"]
 
-FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".npy", ".npz")
+FORMATS = SUFFIXES
 DELIMITER = {".csv": ",", ".tsv": "\t"}
 
 

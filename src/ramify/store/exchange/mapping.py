@@ -13,6 +13,7 @@ from ramify.errors import InvalidValue
 from ramify.store.exchange.names import (
     ANSWER,
     ENDED,
+    FILTERED,
     FIXED,
     GROUP,
     LENGTH,
@@ -23,6 +24,7 @@ from ramify.store.exchange.names import (
     PROMPT,
     QUESTION,
     QUESTION_TOO,
+    RECORD,
     REFERENCE,
     SAMPLE,
     SAMPLE_TOO,
@@ -30,6 +32,7 @@ from ramify.store.exchange.names import (
     TEXT,
     TOKEN,
     TOP,
+    cell_kind,
     kind_of,
     leaves,
     place,
@@ -115,12 +118,19 @@ class _Guess:
         """Lists of answers, grades or texts are of candidates; lists of scores are if no answer stands beside them."""
         names = {*PREDICTED.split(), *ANSWER.split(), *OUTCOME.split(), *TEXT.split()}
         by_token = {name for each in TOKEN.values() for name in each.split()}
-        lists = [plain(name) for name, kind in self.kinds.items() if kind.startswith("list ")]
-        alone = [plain(name) for name, kind in self.kinds.items() if not kind.startswith("list ")]
+        several = {name for name, kind in self.kinds.items() if kind.startswith("list ") and not self.single(name)}
+        predicted = any(plain(name) in PREDICTED.split() for name in self.kinds.keys() - several)
+        lists = [plain(name) for name in self.kinds if name in several]
+        lists = [name for name in lists if not predicted or name not in ANSWER.split()]  # alternatives of the gold
+        alone = [plain(name) for name in self.kinds if name not in several]
         if any(name in SAMPLE.split() and self.kinds[each] == "whole" for each in self.kinds if (name := plain(each))):
             return False
         scored = any(SCORE.search(name) and name not in by_token for name in lists)
         return not names.isdisjoint(lists) or (scored and names.isdisjoint(alone))
+
+    def single(self, column: str) -> bool:
+        """Whether a column is one whose lists hold the answer of a row, not the candidates of a question."""
+        return plain(column) in FILTERED.split() and all(not isinstance(value, list) or len(value) <= 1 for value in self.columns[column])
 
     def take(self, part: str, column: str) -> None:
         if part not in self.given and column not in self.given.values():
@@ -129,9 +139,13 @@ class _Guess:
     def used(self) -> set[str]:
         return {*self.parts.values()}
 
-    def find(self, names: str, kinds: Iterable[str]) -> str | None:
-        """The first column of these names, in their order, that is free and of one of these kinds."""
+    def find(self, names: str, kinds: Iterable[str], besides: str = "") -> str | None:
+        """The first column of these names, in their order, that is free and of one of these kinds.
+
+        Those that begin with ``besides`` are none of them.
+        """
         wanted, free = set(kinds), [name for name in self.columns if name not in self.used()]
+        free = [name for name in free if not (besides and name.startswith(besides))]
         for name in names.split():
             for column in free:
                 kind = self.kinds[column]
@@ -203,9 +217,9 @@ class _Guess:
         scalars = {"text", "whole", "number", "flag", "list text", "list whole", "list number"}
         empty = {"empty"}  # nothing but ⊥ is an answer column all the same
         if (
-            column := self.find(PREDICTED, scalars)
-            or self.find(ANSWER, scalars)
-            or self.find(f"{PREDICTED} {ANSWER}", empty)
+            column := self.find(PREDICTED, scalars, RECORD)
+            or self.find(ANSWER, scalars, RECORD)
+            or self.find(f"{PREDICTED} {ANSWER}", empty, RECORD)
         ):
             self.take("answer", column)
         for part, names, kinds in (
@@ -230,12 +244,15 @@ class _Guess:
     def grades_and_scores(self) -> None:
         for column in self.columns:
             name, kind = plain(column), self.kinds[column]
-            if column in self.used():
+            if column in self.used() or column.startswith(RECORD) or self.is_reference(column):
                 continue
             graded, scored = name in OUTCOME.split(), bool(SCORE.search(name))
             number = kind in ("whole", "number")
             if (kind == "flag" and scored) or (graded and (number or kind in ("flag", "empty"))):
                 self.take(f"outcome.{column}", column)
+                if name in REFERENCE.split() and f"outcome.{column}" in self.parts.keys() - self.given.keys():
+                    remedy = f"grade against it (--reference {column}) if it holds the right answer"
+                    self.notes.append(f"{column} holds nothing but grades and became one; {remedy}")
             elif number and scored:
                 self.take(f"layer.{column}", column)
                 if {str(value) for value in leaves(self.columns[column])} <= {
@@ -249,6 +266,13 @@ class _Guess:
                 }:
                     remedy = f"map outcome.{column} to it if it is a grade against references: rules may read layers"
                     self.notes.append(f"{column} holds only 0 and 1 and became a layer; {remedy}")
+
+    def is_reference(self, column: str) -> bool:
+        """Whether a name that gold and grades both go by is gold: it holds what is no grade."""
+        if plain(column) not in REFERENCE.split():
+            return False
+        numbers = [value for value in leaves(self.columns[column]) if cell_kind(value) in ("whole", "number")]
+        return any(not 0 <= float(value) <= 1 for value in numbers)
 
     def groups(self) -> None:
         question = self.parts.get("question")
@@ -268,6 +292,8 @@ class _Guess:
             return "left out, as asked"
         if kind in ("empty", "of question empty", "list empty"):
             return "no values in the first rows"
+        if column.startswith(RECORD):
+            return "of the question's record, where gold may be; map a part to it if you know it"
         if name in REFERENCE.split() or name in ANSWER.split():
             return "a reference; gold stays out of a bank"
         if name in PROMPT.split() or name in TEXT.split() or name in (QUESTION + QUESTION_TOO).split():

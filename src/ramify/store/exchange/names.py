@@ -28,8 +28,9 @@ SAMPLE = (
 SAMPLE_TOO = "seed i j k n index idx iteration"  # only where it tells the rows of a question apart
 PREDICTED = (
     "pred prediction predicted predicted_answer extracted extracted_answer parsed parsed_answer final_answer "
-    "model_answer preds predictions y_pred"
+    "model_answer preds predictions y_pred filtered_resps"
 )
+FILTERED = "filtered_resps"  # of lm-evaluation-harness: a list of one, in a row of its own
 ANSWER = "answer answers choice"  # the reference, if there is a prediction beside it
 REFERENCE = (
     "gt gold gt_answer gold_answer ground_truth reference references target targets solution gt_cot correct_answer "
@@ -39,6 +40,7 @@ OUTCOME = (
     "correct is_correct correctness acc accs accuracy label labels passed pass success oracle oracle_reward grade "
     "grades graded right exact_match em"
 )
+RECORD = "doc."  # lm-evaluation-harness keeps the question's record there, gold included: nobody's answers or grades
 SCORE = re.compile(r"(^|_)(score|reward|confidence|logprob|log_prob|logp|likelihood|prob|probability)s?$")
 TEXT = (
     "text response completion output generation generated_text generated model_output responses completions outputs "

@@ -112,6 +112,13 @@ class Coded:
         return pa.chunked_array(chunks, type=pa.dictionary(pa.int32(), pa.large_string()))
 
 
+class Answers(Coded):
+    """Answers, which may come in lists of one."""
+
+    def code(self, value: Any) -> int:
+        return super().code(_unwrapped(value))
+
+
 class Gold(Coded):
     """What is right; a list holds alternatives. It is read apart, and never into a bank that rules see."""
 
@@ -200,7 +207,11 @@ class Number:
     @property
     def remedy(self) -> str:
         """What to do about a cell that is none, where the file does not need the column."""
-        spare = self.name.partition(".")[0] in ("layer", "cost")
+        family, _, name = self.name.partition(".")
+        if family == "outcome":
+            gold = f"--reference {name} if it is the right answer, mapping['layer.{name}'] = '{name}' if it is a score"
+            return f"; divide grades by the best of them; {gold}, or leave it out: mapping[{self.name!r}] = None"
+        spare = family in ("layer", "cost")
         return (
             f"; empty the cell if it is missing, or leave the column out: mapping[{self.name!r}] = None"
             if spare
@@ -344,7 +355,7 @@ def part_for(part: str, bottom: frozenset[str], names_itself: bool) -> Part:
         case "question":
             return Coded(question_name if names_itself else str, True, part)
         case "answer":
-            return Coded(lambda text: None if text in bottom else text, False, part)
+            return Answers(lambda text: None if text in bottom else text, False, part)
         case "ended":
             return Ended()
         case "group" if name == "reference":

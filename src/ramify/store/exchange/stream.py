@@ -12,8 +12,9 @@ from typing import Any, BinaryIO
 from ramify.errors import InvalidValue
 from ramify.store.exchange.report import Collector, Problem
 
-__all__ = ["opened", "suffix_of"]
+__all__ = ["opened", "stem_of", "suffix_of"]
 
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".npy", ".npz")
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -24,6 +25,18 @@ def suffix_of(path: Path) -> str:
     '.jsonl'
     """
     return Path(path.name.removesuffix(".gz") if path.suffix == ".gz" else path.name).suffix.lower()
+
+
+def stem_of(path: Path, *, strict: bool = False) -> str:
+    """The file's name without the suffix of its format: what comes before it may have dots of its own.
+
+    ``strict``: a file of no known format has none.
+
+    >>> [stem_of(Path(name)) for name in ("a/qwen2.5.jsonl", "b.csv.gz", "runs.v2", "README")]
+    ['qwen2.5', 'b', 'runs.v2', 'README']
+    """
+    name, suffix = path.name.removesuffix(".gz"), suffix_of(path)
+    return name[: -len(suffix)] if suffix in SUFFIXES else "" if strict else path.name
 
 
 def opened(path: Path, encoding: str, found: Collector) -> BinaryIO:
@@ -40,8 +53,7 @@ def opened(path: Path, encoding: str, found: Collector) -> BinaryIO:
         raise InvalidValue(f"{path}: cannot be read: {error}") from None
     marked = next((name for mark, name in MARKS if head.startswith(mark)), None)
     if declared == "utf-8" and marked == "utf-16":
-        raw.close()
-        raise InvalidValue(f"{path}: the file starts with the mark of UTF-16: read it with encoding='utf-16'")
+        declared = "utf-16"  # the mark says so
     declared = "utf-8-sig" if declared == "utf-8" and marked else declared
     plain = declared == "utf-8" and found.strict != "nothing"
     return io.BufferedReader(_Whole(raw, found) if plain else _Recoded(raw, declared, found), 1 << 20)
