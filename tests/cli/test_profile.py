@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ramify
-from ramify.cli.source import equal
+from ramify.cli.spelling import equal
 from ramify.metrics import MeanGPassAt, PassAt, PassHat, Tally, bank_profile
 from tests.cli.conftest import Run, rows, written
 

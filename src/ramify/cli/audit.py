@@ -112,7 +112,8 @@ def answers(
 
         ramify audit answers runs/mine --task "Own('questions.jsonl')" --overrides decided.jsonl
     """
-    from ramify.cli.source import load, of_task
+    from ramify.cli.gold import of_task
+    from ramify.cli.source import load
     from ramify.tasks.audit import Overrides, audit_answers
 
     source = load(path, mapping(maps))
@@ -194,29 +195,16 @@ def _graded(source: Source) -> Iterator[Finding]:
 
 def _answers(bank: Bank) -> Iterator[Finding]:
     """⊥, and answers that are equal to a reader and different to a vote."""
+    from ramify.cli.spelling import split
+
     drawn, none = int(bank.drawn.sum()), bank.drawn & (bank.answers < 0)
     yield Finding("no answer", int(none.sum()), drawn, _at(bank, none), "⊥ never wins; it stays in the denominator")
     capped = bank.drawn & (bank.ended == bank.endings.index("length"))
     yield Finding("at the cap", int(capped.sum()), drawn, _at(bank, capped), "raise the cap, or report the share")
-    split, where = 0, ""
-    for q, question in enumerate(bank.questions):
-        names = [str(text) for text in bank.answer_text[q]]
-        alike = _alike(names)
-        if alike:
-            split, where = split + 1, where or f"{question.id}: {alike[0]!r}, {alike[1]!r}"
-    remedy = "canonicalise before voting: they split the vote"
-    yield Finding("questions with one answer spelled in two ways", split, len(bank.questions), where, remedy)
-
-
-def _alike(names: list[str]) -> tuple[str, str] | None:
-    """Two different strings that are the same text or number."""
-    from ramify.cli.source import equal
-
-    for i, one in enumerate(names):
-        for other in names[:i]:
-            if equal(one, other):
-                return other, one
-    return None
+    apart = split(bank)
+    where = next((f"{name}: {one!r}, {other!r}" for name, (one, other) in apart.items()), "")
+    remedy = "they split the vote: `ramify decide --canonical` counts them together"
+    yield Finding("questions with one answer spelled in two ways", len(apart), len(bank.questions), where, remedy)
 
 
 def _text(bank: Bank) -> Iterator[Finding]:

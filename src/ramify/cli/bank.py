@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.options import Json, Maps, mapping
+from ramify.cli.options import Json, Maps, Reference, mapping
 from ramify.cli.terminal import emit, progress, spoken
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def import_(
     file: Annotated[Path, typer.Argument(help=".jsonl, .json, .csv, .tsv (also .gz), .parquet, .npy or .npz")],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The bank: made if new, topped up if not.")],
     maps: Maps = None,
+    reference: Reference = "",
     run: Annotated[str, typer.Option(help="The name of the run; the file's name if it does not say.")] = "",
     kind: Annotated[
         str, typer.Option(help="iid, heterogeneous, stopped, sweep or search: how the candidates came about.")
@@ -68,29 +69,43 @@ def import_(
 
         ramify bank import answers.csv mybank --map answer=pred --map layer.reward=rm --map outcome.exact=score
 
-    Grades are kept apart from the bank, references are never read, and a missing grade stays missing. Importing again
-    adds nothing twice. More candidates of a run that is there need its name, and another run needs to be meant:
+    Grades are kept apart from the bank, and a missing grade stays missing. References are not kept; answers can be
+    graded against them on the way:
+
+        ramify bank import answers.csv mybank --reference gold
+
+    Importing again adds nothing twice. More candidates of a run that is there need its name, and another run needs to be meant:
 
         ramify bank import more.csv mybank --run answers
 
         ramify bank import other.csv mybank --beside
     """
-    from ramify.store.exchange import read
+    from ramify.cli import gold
+    from ramify.store.exchange import read, stem_of
 
     with progress(f"reading {file.name}") as tell:
         imported = read(
             file,
-            mapping(maps),
+            gold.without(mapping(maps), reference),
             nested=nested,
             strict=strict,  # type: ignore[arg-type]
             proposal=_proposal(kind, model, protocol),
-            run=run or file.name.partition(".")[0],
+            run=run or stem_of(file),
             bottom=bottom or (),
             tokens=tokens,
             encoding=encoding,
             progress=tell,
         )
+    imported = imported._replace(report=gold.told(imported.report, reference))
     told = spoken(str(imported.report))
+    if reference:
+        gold.comparable(imported.report.mapping, reference)
+        same = {"nested": nested, "strict": strict, "bottom": bottom or (), "encoding": encoding}
+        made, how = gold.against(file, imported.bank, mapping(maps), reference, **same)
+        imported = imported._replace(outcomes={**imported.outcomes, reference: made})
+        told += f"\nnote     {how}"
+    elif not imported.outcomes and (column := gold.guessed(imported.report.mapping)):
+        told += f"\nnote     nothing is graded: --reference {column} grades the answers against {column}"
     found: dict[str, Any] = {"report": imported.report, "written": None if dry_run else str(directory)}
     if not dry_run:
         new, before = _kept(directory, imported, beside)

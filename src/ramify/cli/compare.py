@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.decide import Evidence, Rules, read_with, submission
-from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, Threshold
+from ramify.cli.decide import Evidence, Rules, apart, read_with, submission, unscored, worth_of
+from ramify.cli.options import Canonical, Grades, Json, Level, Maps, Place, Reference, Task, Threshold
 from ramify.cli.terminal import emit, number, span, table
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ def compare(
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Also ask whether both are runs of one protocol; exit status 1 if not.")
     ] = False,
+    canonical: Canonical = False,
     maps: Maps = None,
     reference: Reference = "",
+    task: Task = "",
     grades: Grades = "",
     threshold: Threshold = None,
     level: Level = 0.95,
@@ -57,15 +59,20 @@ def compare(
     """
     from ramify.errors import InvalidValue
 
-    sources = [read_with(path, evidence, maps, reference) for path in (first, second) if path is not None]
+    paths = [path for path in (first, second) if path is not None]
+    sources = [read_with(path, evidence, maps, reference, task, canonical) for path in paths]
     if len(sources) == 1 and len(rules or []) != 2:
         raise InvalidValue("compare what? Give another bank, or two rules: --rule TEXT --rule TEXT")
     if len(rules or []) > 2:
         raise InvalidValue(f"--rule is given {len(rules or [])} times: one for both, or one for each")
-    found = _by_rule(sources, rules, grades, level) if rules else _by_metric(sources, metric, grades, threshold, level)
+    if rules:
+        found = _by_rule(sources, rules, grades, threshold, level)
+    else:
+        found = _by_metric(sources, metric, grades, threshold, level)
     if rerun:
-        found["rerun"] = _rerun(sources, grades)
-    emit(as_json, found, *_told(found, level))
+        found["rerun"] = _rerun(sources, grades, threshold)
+    spelled = next((told for source in sources if rules and (told := apart(source.bank))), "")
+    emit(as_json, found, *_told(found, level), spelled)
     if rerun and found["rerun"]["different"]:
         raise typer.Exit(1)
 
@@ -78,7 +85,9 @@ def rank(
     replicates: Annotated[int, typer.Option(help="Resamples of the questions.")] = 400,
     maps: Maps = None,
     reference: Reference = "",
+    task: Task = "",
     grades: Grades = "",
+    threshold: Threshold = None,
     level: Level = 0.95,
     as_json: Json = False,
 ) -> None:
@@ -100,10 +109,10 @@ def rank(
 
     if len(paths) < 2:
         raise InvalidValue("rank needs two banks or more: ramify rank one.jsonl other.jsonl")
-    sources = [read_with(path, None, maps, reference) for path in paths]
+    sources = [read_with(path, None, maps, reference, task) for path in paths]
     banks, left_out = shared(sources)
     width = max(bank.shape[1] for bank in banks)
-    tables = [source.graded(grades).on(bank) for source, bank in zip(sources, banks, strict=True)]
+    tables = [source.graded(grades, threshold).on(bank) for source, bank in zip(sources, banks, strict=True)]
     whole = np.stack([np.pad(t, ((0, 0), (0, width - t.shape[1])), constant_values=np.nan) for t in tables])
     scorer = value(by, "--by", "metric")
     found = ranked(whole, scorer, models=_names(paths), replicates=replicates, level=level)
@@ -141,7 +150,9 @@ def rank(
 
 def _names(paths: list[Path]) -> list[str]:
     """Short names that tell the paths apart."""
-    short = [path.name.partition(".")[0] for path in paths]
+    from ramify.store.exchange import stem_of
+
+    short = [path.name if path.is_dir() else stem_of(path) for path in paths]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
@@ -175,7 +186,9 @@ def _by_metric(
     }
 
 
-def _by_rule(sources: list[Source], rules: list[str] | None, grades: str, level: float) -> dict[str, Any]:
+def _by_rule(
+    sources: list[Source], rules: list[str], grades: str, threshold: float | None, level: float
+) -> dict[str, Any]:
     """The difference of what is submitted: by one rule from two banks, by two from one, or by one each."""
     import numpy as np
 
@@ -183,10 +196,12 @@ def _by_rule(sources: list[Source], rules: list[str] | None, grades: str, level:
     from ramify.cli.source import shared
     from ramify.errors import require
 
-    chosen = [value(text, "--rule", "rule") for text in rules or []]
+    chosen = [value(text, "--rule", "rule") for text in rules]
     banks, left_out = shared(sources)
     sides = [(sources[i % len(sources)], banks[i % len(banks)], chosen[i % len(chosen)]) for i in range(2)]
-    rows = [submission(rule, bank, source.graded(grades), level) for source, bank, rule in sides]
+    graded = [source.graded(grades, threshold) for source, _, _ in sides]
+    rows = [submission(rule, bank, own, level) for own, (_, bank, rule) in zip(graded, sides, strict=True)]
+    partly = any(worth_of(own) != "accuracy" for own in graded)
     worth = np.array([list(row["utility"].values()) for row in rows])  # [2, Q]
     both = ~np.isnan(worth).any(axis=0)
     require(
@@ -195,7 +210,7 @@ def _by_rule(sources: list[Source], rules: list[str] | None, grades: str, level:
     means = worth[:, both].mean(axis=1).tolist()
     return {
         "kind": "shared bank" if len(sources) == 1 else "two banks",
-        "what": "accuracy of what is submitted",
+        "what": f"{'mean grade' if partly else 'accuracy'} of what is submitted",
         "sides": [
             {"name": f"{row['rule']} on {source.path}", "value": mean, "tokens": row["generate"]}
             for row, mean, (source, _, _) in zip(rows, means, sides, strict=True)
@@ -204,6 +219,7 @@ def _by_rule(sources: list[Source], rules: list[str] | None, grades: str, level:
         "questions": int(both.sum()),
         "left_out": left_out,
         "ungraded": int((~both).sum()),
+        "unscored": [unscored([rule], bank) for _, bank, rule in sides],
     }
 
 
@@ -215,7 +231,7 @@ def _paired(difference: Any, level: float) -> Estimate:
     return Percentile(level)(sample)
 
 
-def _rerun(sources: list[Source], grades: str) -> dict[str, Any]:
+def _rerun(sources: list[Source], grades: str, threshold: float | None) -> dict[str, Any]:
     """Whether two banks are runs of one protocol, by the default criterion."""
     from ramify.cli.source import shared
     from ramify.errors import require
@@ -224,7 +240,8 @@ def _rerun(sources: list[Source], grades: str) -> dict[str, Any]:
     require(len(sources) == 2, "--rerun", "one bank", "give the other run too")
     banks, _ = shared(sources)
     graded: list[Bank] = banks
-    outcomes = (sources[0].graded(grades), sources[1].graded(grades)) if all(s.grades for s in sources) else None
+    several = all(source.grades for source in sources)
+    outcomes = (sources[0].graded(grades, threshold), sources[1].graded(grades, threshold)) if several else None
     found = compare_runs(graded[0], graded[1], Reproducible(), outcomes=outcomes)
     return {
         "criterion": repr(found.criterion),
@@ -246,6 +263,8 @@ def _told(found: dict[str, Any], level: float) -> list[str]:
     note = f"{found['questions']} shared questions ({found['left_out']} left out{lacking}), paired; {verdict}.{shared}"
     how = difference.note.partition("; ")[0]  # BCa of a metric, percentiles of what a rule submits
     parts = [table([found["what"], "value", f"{100 * level:g} % interval ({how})"], rows), note]
+    for side, lacking in zip(found["sides"], found.get("unscored", []), strict=False):
+        parts += [f"{side['name']}: {many} candidates have no score {name!r}" for name, many in lacking.items()]
     if "rerun" in found:
         again = found["rerun"]
         word = "different" if again["different"] else "equivalent" if again["equivalent"] else "not told apart"

@@ -6,14 +6,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, mapping, named, whole
-from ramify.cli.terminal import emit, number, span, table
+from ramify.cli.options import (
+    Canonical,
+    Grades,
+    Json,
+    Level,
+    Maps,
+    Place,
+    Reference,
+    Task,
+    Threshold,
+    mapping,
+    named,
+    whole,
+)
+from ramify.cli.terminal import aside, emit, number, span, table
 
 if TYPE_CHECKING:
     from ramify.bank import Bank, Outcomes
     from ramify.cli.source import Source
 
-__all__ = ["decide", "mean_of", "read_with", "stop", "submission"]
+__all__ = ["apart", "decide", "mean_of", "read_with", "stop", "submission", "unscored", "worth_of"]
 
 Evidence = Annotated[
     list[str] | None,
@@ -34,9 +47,12 @@ def decide(
         str, typer.Option(metavar="TEXT", help="Similarity of two outputs, for MBR rules: `TokenF1()`.")
     ] = "",
     replicates: Annotated[int, typer.Option(help="Seeded subsets a question, for curves.")] = 200,
+    canonical: Canonical = False,
     maps: Maps = None,
     reference: Reference = "",
+    task: Task = "",
     grades: Grades = "",
+    threshold: Threshold = None,
     level: Level = 0.95,
     as_json: Json = False,
 ) -> None:
@@ -50,19 +66,29 @@ def decide(
 
         ramify decide runs/mine --rule "SoftmaxVote('logp', temperature=0.1)" --evidence logp=mean_logprob --k 1,4,16
 
+    Spellings of one answer (`42`, `42.0`) vote apart unless --canonical counts them as one, and responses are read by
+    a task:
+
+        ramify decide responses.jsonl --task "Own('questions.csv')"
+
     `ramify methods --kind rule` lists the rules.
     """
     from ramify.cli.parts import value
 
-    source = read_with(path, evidence, maps, reference)
+    source = read_with(path, evidence, maps, reference, task, canonical)
     chosen = [value(text, "--rule", "rule") for text in rules or ["Plurality()"]]
-    outcomes = source.graded(grades) if source.grades else None
-    if k:
+    wanted = source.grades or grades or threshold is not None or k  # which says what is missing
+    outcomes = source.graded(grades, threshold) if wanted else None
+    what, spelled = worth_of(outcomes), apart(source.bank)
+    if k and outcomes is not None:
         found = _curves(chosen, source.bank, outcomes, whole(k, "--k"), replicates, level, utility, source)
-        return emit(as_json, found, *_told_curves(found))
+        found |= {"what": what, "unscored": unscored(chosen, source.bank)}
+        return emit(as_json, found, *_told_curves(found, what), _lacking(found["unscored"], source), spelled)
     rows = [submission(rule, source.bank, outcomes, level, utility) for rule in chosen]
-    answer = {"source": str(path), "shared_bank": len(rows) > 1, "rules": rows}
-    return emit(as_json, answer, _told(rows), _answers(rows[0]) if len(rows) == 1 else _shared(len(rows)))
+    lacking = unscored(chosen, source.bank)
+    answer = {"source": str(path), "shared_bank": len(rows) > 1, "what": what, "unscored": lacking, "rules": rows}
+    last = _answers(rows[0]) if len(rows) == 1 else _shared(len(rows))
+    return emit(as_json, answer, _told(rows, what), last, _lacking(lacking, source), spelled)
 
 
 def stop(
@@ -73,9 +99,12 @@ def stop(
     rule: Annotated[str, typer.Option(metavar="TEXT", help="The rule that submits at the stop.")] = "Plurality()",
     evidence: Evidence = None,
     replicates: Annotated[int, typer.Option(help="Seeded orders of each question's candidates.")] = 200,
+    canonical: Canonical = False,
     maps: Maps = None,
     reference: Reference = "",
+    task: Task = "",
     grades: Grades = "",
+    threshold: Threshold = None,
     as_json: Json = False,
 ) -> None:
     """Replay stopping rules on candidates that are there: when each would have stopped, and what it would have lost.
@@ -91,11 +120,13 @@ def stop(
     from ramify.metrics import replay_stop
     from ramify.metrics.bankcurve import mean_in
 
-    source = read_with(path, evidence, maps, reference)
-    outcomes, chosen = source.graded(grades), value(rule, "--rule", "rule")
+    source = read_with(path, evidence, maps, reference, task, canonical)
+    outcomes, chosen = source.graded(grades, threshold), value(rule, "--rule", "rule")
+    what, lacking = worth_of(outcomes), unscored([chosen], source.bank)
     rows: list[dict[str, Any]] = []
     for text in stops or ["AdaptiveConsistency(0.95)"]:
         each = value(text, "--stop", "stop")
+        lacking |= _without_score(_read_by(each, source.bank), source.bank)
         names = sorted({*layers_for(chosen, source.bank), *_read_by(each, source.bank)})
         found = replay_stop(each, chosen, source.bank, outcomes, evidence=names, replicates=replicates)
         rows.append(
@@ -113,7 +144,8 @@ def stop(
         in_orders = float(mean_in(found.whole))  # ties go to the earliest, so the order decides: compare in the same
     whole_bank = submission(chosen, source.bank, outcomes, 0.95) | {"accuracy_in_orders": in_orders}
     answer = {"source": str(path), "label": "retrospective", "rule": repr(chosen), "stops": rows, "whole": whole_bank}
-    header = ["stop", "samples", "stopped", "accuracy", "same answer as all", "no answer"]
+    answer |= {"what": what, "unscored": lacking}
+    header = ["stop", "samples", "stopped", what, "same answer as all", "no answer"]
     shown = ("samples", "stopped", "accuracy", "same_answer", "no_answer")
     lines = [[row["stop"], *(number(row[name], 1 if name == "samples" else 3) for name in shown)] for row in rows]
     drawn = number(float(source.bank.drawn.sum(axis=1).mean()), 1)
@@ -123,22 +155,74 @@ def stop(
     left = [f"{row['stop']}: {row['left_out']}" for row in rows if row["left_out"]]
     if left:
         means += f"\nQuestions left out, because what would be submitted has no grade: {'; '.join(left)}."
-    emit(as_json, answer, table(header, lines), f"{note}\n{means}")
+    emit(as_json, answer, table(header, lines), f"{note}\n{means}", _lacking(lacking, source), apart(source.bank))
 
 
 # ------------------------------------------------------------------------------------------------------- what is shared
 
 
-def read_with(path: Any, evidence: list[str] | None, maps: list[str] | None, reference: str) -> Source:
-    """A source with the evidence asked for; token columns are read only if something may need them."""
+def read_with(
+    path: Any,
+    evidence: list[str] | None,
+    maps: list[str] | None,
+    reference: str,
+    task: str = "",
+    canonical: bool = False,
+) -> Source:
+    """A source with the evidence asked for; token columns are read only if something may need them.
+
+    How a file was understood is said on standard error: what a rule chooses depends on it.
+    """
     import dataclasses
 
     from ramify.cli.parts import attached
     from ramify.cli.source import load
+    from ramify.cli.spelling import canonical_bank
 
     wanted = named(evidence, "--evidence", "NAME=TEXT, such as logp=mean_logprob")
-    source = load(path, mapping(maps), reference=reference, tokens=bool(wanted))
-    return dataclasses.replace(source, bank=attached(source.bank, wanted))
+    source = load(path, mapping(maps), reference=reference, task=task, tokens=bool(wanted))
+    aside(source.understood)
+    bank = canonical_bank(source.bank) if canonical else source.bank
+    return dataclasses.replace(source, bank=attached(bank, wanted))
+
+
+def worth_of(outcomes: Outcomes | None) -> str:
+    """What the mean of these grades is called: accuracy only where each is right or wrong."""
+    from ramify.cli.source import partial
+
+    return "accuracy" if outcomes is None or partial(outcomes) is None else "mean grade"
+
+
+def apart(bank: Bank) -> str:
+    """What there is to say where one answer has several spellings, which vote apart."""
+    from ramify.cli.spelling import split
+
+    found = split(bank)
+    if not found:
+        return ""
+    name, (one, other) = next(iter(found.items()))
+    much = f"{len(found)} questions have one answer in several spellings, such as {one!r} and {other!r} of {name!r}"
+    return f"{much}: they vote apart; --canonical counts them as one."
+
+
+def unscored(rules: list[Any], bank: Bank) -> dict[str, int]:
+    """How many candidates have no score in the layers that the rules read; those that have none are left out."""
+    from ramify.cli.parts import layers_for
+
+    return _without_score([name for rule in rules for name in layers_for(rule, bank)], bank)
+
+
+def _without_score(names: list[str], bank: Bank) -> dict[str, int]:
+    import numpy as np
+
+    counts = {name: int((bank.drawn & np.isnan(bank.layers[name].values)).sum()) for name in names}
+    return {name: many for name, many in counts.items() if many}
+
+
+def _lacking(found: dict[str, int], source: Source) -> str:
+    drawn = int(source.bank.drawn.sum())
+    remedy = "; the same `ramify score` command again scores what has been drawn since" if source.folder else ""
+    return "\n".join(f"{many} of {drawn} candidates have no score {name!r}{remedy}." for name, many in found.items())
 
 
 def submission(rule: Any, bank: Bank, outcomes: Outcomes | None, level: float, utility: str = "") -> dict[str, Any]:
@@ -203,7 +287,7 @@ def _read_by(stop: Any, bank: Bank) -> list[str]:
 def _curves(
     rules: list[Any],
     bank: Bank,
-    outcomes: Outcomes | None,
+    outcomes: Outcomes,
     budgets: list[int],
     replicates: int,
     level: float,
@@ -214,10 +298,9 @@ def _curves(
     from ramify.cli.parts import layers_for
     from ramify.metrics import replays
 
-    graded = outcomes or source.graded()  # which says what is missing
     names = sorted({name for rule in rules for name in layers_for(rule, bank)})
     curves = replays(
-        rules, bank, graded, evidence=names, budgets=budgets, replicates=replicates, utility=_pairs(bank, utility)
+        rules, bank, outcomes, evidence=names, budgets=budgets, replicates=replicates, utility=_pairs(bank, utility)
     )
     rows = [
         {"rule": repr(rule), "k": k, "accuracy": estimate, "error": float(error), "left_out": int(left)}
@@ -231,8 +314,8 @@ def _curves(
     return {**about, "rows": rows}
 
 
-def _told_curves(found: dict[str, Any]) -> list[str]:
-    header = ["rule", "k", "accuracy", "interval", "simulation error"]
+def _told_curves(found: dict[str, Any], what: str) -> list[str]:
+    header = ["rule", "k", what, "interval", "simulation error"]
     left = any(row["left_out"] for row in found["rows"])
     rows = [
         [
@@ -253,8 +336,8 @@ def _told_curves(found: dict[str, Any]) -> list[str]:
     return [table(header + (["questions left out"] if left else []), rows), note]
 
 
-def _told(rows: list[dict[str, Any]]) -> str:
-    header = ["rule", "accuracy", "interval", "no answer", "tokens a question", "read by evidence"]
+def _told(rows: list[dict[str, Any]], what: str) -> str:
+    header = ["rule", what, "interval", "no answer", "tokens a question", "read by evidence"]
     lines = []
     for row in rows:
         own = row["accuracy"]

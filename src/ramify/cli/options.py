@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Canonical",
     "Grades",
     "Json",
     "Level",
@@ -15,6 +16,7 @@ __all__ = [
     "Place",
     "Reference",
     "Seed",
+    "Task",
     "Threshold",
     "mapping",
     "named",
@@ -32,6 +34,13 @@ Maps = Annotated[
 ]
 Reference = Annotated[
     str, typer.Option(metavar="COLUMN", help="Grade a file's answers against this column, which rules never see.")
+]
+Task = Annotated[
+    str,
+    typer.Option("--task", metavar="TEXT", help="Read and grade the responses by a task: `Own('questions.csv')`."),
+]
+Canonical = Annotated[
+    bool, typer.Option("--canonical", help="Count the spellings of one answer (`42`, `42.0`) as one.")
 ]
 Grades = Annotated[str, typer.Option("--grades", metavar="NAME", help="Which grades to use, where there are several.")]
 Threshold = Annotated[

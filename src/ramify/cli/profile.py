@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, Threshold, mapping, whole, writable
+from ramify.cli.options import Grades, Json, Level, Maps, Place, Reference, Task, Threshold, mapping, whole, writable
 from ramify.cli.terminal import emit, number, span, table
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["profile"]
 
 REPLICATES, DRAWS, STUDIES = 4000, 2000, 200
+FEW = 3  # questions with two candidates or more, under which a prior over questions is fitted to nothing
 MEASURES = ("Pass@k", "pass^k", "mG-Pass@k")
 
 
@@ -26,10 +27,7 @@ def profile(
     k: Annotated[str, typer.Option("--k", metavar="K,K,...", help="Budgets; 1, 2, 4, ... up to all by default.")] = "",
     maps: Maps = None,
     reference: Reference = "",
-    task: Annotated[
-        str,
-        typer.Option("--task", metavar="TEXT", help="Read and grade the responses by a task: `Own('questions.csv')`."),
-    ] = "",
+    task: Task = "",
     grades: Grades = "",
     threshold: Threshold = None,
     by: Annotated[str, typer.Option("--by", metavar="GROUP", help="Pass@k of each group of questions too.")] = "",
@@ -61,12 +59,11 @@ def profile(
 
         ramify profile runs/mine --by level --k 1,4,16 --json --no-page
     """
-    from ramify.cli.source import graded_by, load
+    from ramify.cli.source import load
     from ramify.metrics import Tally
 
-    source = load(path, mapping(maps), reference=reference, kind=kind)
-    source = graded_by(source, task) if task else source
-    written = None if no_page else writable(page or Path(f"{source.name}-profile.html"), "--page")
+    source = load(path, mapping(maps), reference=reference, task=task, kind=kind)
+    written = None if no_page else writable(page or source.page, "--page")
     outcomes = source.binary(grades, threshold)
     tally = Tally.of_bank(source.bank, outcomes)
     budgets = whole(k, "--k") if k else _budgets(tally.widest)
@@ -115,6 +112,7 @@ def _posterior(tally: Tally, budgets: list[int], level: float) -> dict[str, Any]
     from ramify.types import Key
 
     try:
+        _need_spread(tally)
         prior = fit_prior(tally)
     except InvalidValue as refused:
         return {"refused": str(refused), "rows": []}
@@ -129,6 +127,20 @@ def _posterior(tally: Tally, budgets: list[int], level: float) -> dict[str, Any]
     rows = [{"k": k, **{name: estimate(f) for name, f in _functionals(k).items()}} for k in ks]
     by_prior = sensitivity(tally, PassAt(ks[-1]), Key("profile", "all", 0, "prior"), DRAWS, level)
     return {"prior": f"Beta({prior.alpha:.3g}, {prior.beta:.3g})", "rows": rows, "sensitivity": by_prior}
+
+
+def _need_spread(tally: Tally) -> None:
+    """Refuse counts that say nothing of how questions differ: a prior fitted to them is certain of what it never saw."""
+    from ramify.errors import InvalidValue
+
+    several = tally.graded >= 2
+    if several.sum() < FEW:
+        much = f"{int(several.sum())} questions have two graded candidates or more"
+        raise InvalidValue(f"{much}, and a prior over questions is fitted to {FEW} at least: ask more, or draw more")
+    for word, count in (("right", tally.graded - tally.correct), ("wrong", tally.correct)):
+        if not count.sum():
+            much = f"all {int(tally.graded.sum())} graded candidates are {word}"
+            raise InvalidValue(f"{much}, which says nothing of how often others would be: ask harder or easier questions")
 
 
 def _functionals(k: int) -> dict[str, Any]:

@@ -40,8 +40,8 @@ def score(
 
         ramify score runs/mine --evidence point="Pointwise()" --judge "Endpoint('m', 'http://gpu:8000/v1', 'vllm')"
 
-    Rules then read them by name: `ramify decide runs/mine --rule "BestOfN('head')"`. A name is given once: a new
-    version is a new name. A file is imported first: `ramify bank import answers.jsonl mybank`.
+    Rules then read them by name: `ramify decide runs/mine --rule "BestOfN('head')"`. After more candidates were drawn,
+    the same command scores those too; another method is another name. A file is imported first: `ramify bank import answers.jsonl mybank`.
     """
     import numpy as np
 
@@ -50,7 +50,6 @@ def score(
     from ramify.cli.source import load
     from ramify.errors import InvalidValue
     from ramify.store import Store
-    from ramify.study.kinds import kind_of
 
     wanted = named(evidence, "--evidence", "NAME=TEXT, such as logp=mean_logprob")
     if not wanted:
@@ -64,15 +63,20 @@ def score(
     }
     asked = _judge(judge, methods)
     source = load(path, tokens=True)
-    there = [name for name in methods if name in source.bank.layers]
-    if there:
-        raise InvalidValue(f"{path} has a layer {there[0]!r} already: a new version is a new name")
+    described = {name: _described(method, asked) for name, method in methods.items()}
+    for name, how in described.items():
+        there = source.bank.layers.get(name)
+        if there is not None and there.description != how:
+            much = f"{path} has a layer {name!r} already, of {there.description or 'unknown origin'}"
+            raise InvalidValue(f"{much}: a new version is a new name")
     store, rows = Store.open(source.folder or path), list[dict[str, Any]]()
     for name, method in methods.items():
         with resumable(), progress(f"scoring {name}"):
             values, cost = _scored(method, source.bank, asked, path)
-        by = f" by {asked.identity}" if kind_of(method) == "verifier" else ""
-        store.add_layer(name, source.bank, Layer(values, f"{method!r}{by}", cost=cost))
+        if name in source.bank.layers:  # what has a score keeps it
+            before = source.bank.layers[name]
+            values = np.where(np.isnan(before.values), values, before.values)
+        store.add_layer(name, source.bank, Layer(values, described[name], cost=cost), more=True)
         known = values[source.bank.drawn & ~np.isnan(values)]
         scored = {"mean": float(known.mean()) if known.size else None, "scored": int(known.size)}
         missing = int(source.bank.drawn.sum()) - int(known.size)
@@ -85,6 +89,13 @@ def score(
         for row in rows
     ]
     emit(as_json, {"bank": str(source.folder), "layers": rows}, table(header, lines))
+
+
+def _described(method: Any, judge: Any) -> str:
+    """What a layer says of its making."""
+    from ramify.study.kinds import kind_of
+
+    return f"{method!r} by {judge.identity}" if kind_of(method) == "verifier" else repr(method)
 
 
 def _judge(written: str, methods: Mapping[str, Any]) -> Any:

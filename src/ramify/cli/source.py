@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes, Proposal
 from ramify.bank.tokens import COLUMNS
+from ramify.cli import gold
 from ramify.cli.terminal import progress, spoken
 from ramify.errors import InvalidValue, require
 from ramify.store import Store
-from ramify.store.exchange import read
+from ramify.store.exchange import read, stem_of
+from ramify.store.exchange.mapping import Mapping as Columns
 from ramify.store.snapshot import Snapshot
-from ramify.tasks.checking import Ladder, canonical
-from ramify.tasks.grading import grade_bank, parsed_bank
 
-__all__ = ["Source", "bank_folder", "equal", "graded_by", "load", "of_task", "shared", "with_tokens"]
-
-GOLD = "a reference;"  # how an import says of a column that it is one
+__all__ = ["Source", "bank_folder", "load", "shared", "with_tokens"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,21 +29,47 @@ class Source:
     path: Path
     bank: Bank
     grades: Mapping[str, Outcomes]
-    shown: str  # how a file's columns were understood, or what a directory is
+    said: str  # how a file's columns were understood, or what a directory is
     folder: Path | None = None  # of the bank on disk; None for a file
+    columns: Columns | None = None  # of a file
+    chosen: str = ""  # the grades that were asked for by naming what they are made from
+    notes: tuple[str, ...] = ()  # what was concluded beyond the columns
 
     @property
     def name(self) -> str:
         """What a table calls it."""
-        return self.path.name.partition(".")[0] or str(self.path)
+        return (self.path.name if self.folder else stem_of(self.path)) or str(self.path)
+
+    @property
+    def page(self) -> Path:
+        """Where its page goes: named after the file, with its suffix where another file has the same name before it."""
+        beside = [] if self.folder else [*self.path.parent.glob(f"{_plain(stem_of(self.path))}.*")]
+        twins = [other for other in beside if other.name != self.path.name and stem_of(other, strict=True) == self.name]
+        return Path(f"{self.path.name if twins else self.name}-profile.html")
+
+    @property
+    def shown(self) -> str:
+        """How it was understood, in full."""
+        return "\n".join([self.said, *(f"note     {note}" for note in self.notes)])
+
+    @property
+    def understood(self) -> str:
+        """The same of a file in a line: what was taken for what. Empty for a bank, which says what it is."""
+        if self.columns is None:
+            return "; ".join(self.notes)
+        parts = ", ".join(f"{part} <- {column}" for part, column in self.columns.parts.items())
+        lacking = "answer" not in self.columns.parts and not (self.bank.answers >= 0).any()
+        none = ["no column is taken for answers: --map answer=COLUMN, or --task TEXT reads them in responses"]
+        told = [*map(spoken, self.columns.notes), *(none if lacking else []), *self.notes]
+        return "; ".join([f"{self.path.name}: {parts}", *told])
 
     def graded(self, name: str = "", threshold: float | None = None) -> Outcomes:
         """The grades to evaluate by; with a threshold they become right and wrong."""
+        ok = threshold is None or 0 < threshold <= 1
+        require(ok, "--threshold", threshold, "grades are from 0 to 1: use a number in (0, 1], such as 0.5")
         if not self.grades:
-            raise InvalidValue(
-                f"{self.path} has no grades: give a file a column `correct`, or say which column holds the right answer"
-                " with --reference COLUMN; a bank's directory takes them from `ramify bank import`"
-            )
+            raise InvalidValue(self._ungraded())
+        name = name or self.chosen
         if not name and len(self.grades) > 1:
             raise InvalidValue(f"{self.path} has the grades {', '.join(self.grades)}: choose with --grades NAME")
         name = name or next(iter(self.grades))
@@ -61,11 +83,37 @@ class Source:
     def binary(self, name: str = "", threshold: float | None = None) -> Outcomes:
         """Grades that are right, wrong or missing; others need a threshold, and are refused without one."""
         found = self.graded(name, threshold)
-        between = found.values[(found.values > 0) & (found.values < 1)]
-        if between.size:
-            much = f"{self.path} has grades between 0 and 1, such as {between[0]:g}"
+        between = partial(found)
+        if between is not None:
+            much = f"{self.path} has grades between 0 and 1, such as {between:g}"
             raise InvalidValue(f"{much}: say from where on an answer is right, such as --threshold 0.5")
         return found
+
+    def _ungraded(self) -> str:
+        """Why there are no grades, and what gives some: each remedy works on what this is."""
+        by_task = f"name the task they are for, {gold.TASK}"
+        if self.folder is not None and self.folder != self.path:
+            again = "go on with the same `ramify sample` or `ramify search` command, which grades at its end"
+            return f"{self.path} has no grades: the run is not finished; {again}, or {by_task}"
+        if self.folder is not None:
+            again = f"`ramify bank import FILE {self.path} --reference COLUMN` adds those of the file it came from"
+            return f"{self.path} has no grades: {again}, or {by_task}"
+        if self.columns is not None and "answer" not in self.columns.parts:
+            such = self.columns.parts.get("text", "COLUMN")
+            return (
+                f"{self.path} has no grades and no answers: say which column holds them, --map answer={such}"
+                f" --reference COLUMN; where answers have to be read out of responses, {by_task}"
+            )
+        return (
+            f"{self.path} has no grades: give it a column `correct`, say which column holds the right answer with"
+            f" --reference COLUMN, or {by_task}"
+        )
+
+
+def partial(outcomes: Outcomes) -> float | None:
+    """A grade between right and wrong, if there is one."""
+    between = outcomes.values[(outcomes.values > 0) & (outcomes.values < 1)]
+    return float(between[0]) if between.size else None
 
 
 def load(
@@ -73,33 +121,48 @@ def load(
     mapping: Mapping[str, str | None] | None = None,
     *,
     reference: str = "",
+    task: str = "",
     kind: str = "",
     tokens: bool = False,
 ) -> Source:
-    """The candidates at a path, with token columns only if asked for: they are large, and few commands need them."""
+    """The candidates at a path, with token columns only if asked for: they are large, and few commands need them.
+
+    Grades are the file's own, those against the column ``reference``, or those of a ``task``, whichever is named.
+    """
+    require(not (reference and task), "--reference", reference, "and --task both grade: name one of them")
     if path.is_dir():
         given = [f"--map {part}=" for part in mapping or {}] + (["--reference"] if reference else [])
         require(not given, given[0] if given else "", str(path), "columns are of files; a bank has its parts already")
-        return _of_store(path, tokens)
+        source = _of_store(path, tokens)
+    else:
+        source = _of_file(path, mapping or {}, reference, kind, tokens, bool(task))
+    return gold.graded_by(source, task) if task else source
+
+
+def _of_file(
+    path: Path, mapping: Mapping[str, str | None], reference: str, kind: str, tokens: bool, by_task: bool
+) -> Source:
     with progress(f"reading {path.name}") as tell:
-        made = Proposal(kind) if kind else None
-        found = read(path, mapping, proposal=made, run=path.name.partition(".")[0], tokens=tokens, progress=tell)
-    bank, grades, shown = found.bank, dict(found.outcomes), spoken(str(found.report))
-    gold = [column for column, why in found.report.mapping.ignored.items() if why.startswith(GOLD)]
-    if not reference and not grades and len(gold) == 1 and "answer" in found.report.mapping.parts:
-        reference = gold[0]
+        made, run = Proposal(kind) if kind else None, stem_of(path)
+        found = read(path, gold.without(mapping, reference), proposal=made, run=run, tokens=tokens, progress=tell)
+    bank, grades, report = found.bank, dict(found.outcomes), gold.told(found.report, reference)
+    columns = report.mapping
+    source = Source(path, bank, grades, spoken(str(report)), columns=columns)
     if reference:
-        made_here, how = _against(path, bank, mapping or {}, reference)
-        grades = {reference: made_here, **grades}
-        shown += f"\nnote     {how}"
+        gold.comparable(columns, reference)
+    named = reference or ("" if grades or by_task else gold.guessed(columns))
+    if named:
+        own, how = gold.against(path, bank, mapping, named)
+        return dataclasses.replace(source, grades={**grades, named: own}, chosen=reference, notes=(how,))
     binary = [name for name, layer in bank.layers.items() if _zero_or_one(layer.values)]
-    if not grades and len(binary) == 1:
-        layer = bank.layers[binary[0]]
-        grades = {binary[0]: Outcomes.of(bank, layer.values, binary[0])}
-        rest = {name: each for name, each in bank.layers.items() if name != binary[0]}  # no rule may read its grades
-        bank = dataclasses.replace(bank, layers={**rest, binary[0]: dataclasses.replace(layer, role="diagnostic")})
-        shown += f"\nnote     {binary[0]} holds only 0 and 1: taken for the grades"
-    return Source(path, bank, grades, shown)
+    if grades or by_task or len(binary) != 1:
+        return source
+    layer = bank.layers[binary[0]]
+    rest = {name: each for name, each in bank.layers.items() if name != binary[0]}  # no rule may read its grades
+    bank = dataclasses.replace(bank, layers={**rest, binary[0]: dataclasses.replace(layer, role="diagnostic")})
+    grades = {binary[0]: Outcomes.of(bank, layer.values, binary[0])}
+    told = f"{binary[0]} holds only 0 and 1: taken for the grades"
+    return dataclasses.replace(source, bank=bank, grades=grades, notes=(told,))
 
 
 def bank_folder(path: Path) -> Path:
@@ -114,6 +177,8 @@ def _of_store(path: Path, tokens: bool) -> Source:
     with Store.open(folder).snapshot() as snapshot:
         bank = with_tokens(snapshot) if tokens else snapshot.bank()
         grades = {name: snapshot.outcomes(name) for name in snapshot.outcome_names}
+    if not bank.drawn.any():
+        raise InvalidValue(f"{path} is empty: no candidate is finished; go on with the command that makes them")
     many = f"{len(bank.questions)} questions, {int(bank.drawn.sum())} candidates"
     return Source(path, bank, grades, f"{path}: {many}, {bank.kind}", folder)
 
@@ -131,83 +196,11 @@ def _zero_or_one(values: Array) -> bool:
     return bool(known.size) and bool(np.isin(known, (0.0, 1.0)).all())
 
 
-# ------------------------------------------------------------------------------------------------ behind the wall: gold
+def _plain(name: str) -> str:
+    """A name as a pattern that matches it alone."""
+    import glob
 
-
-def _against(path: Path, bank: Bank, mapping: Mapping[str, str | None], column: str) -> tuple[Outcomes, str]:
-    """Grades against a file's reference column, and how they were made.
-
-    The column is read apart: the bank that rules see never has it.
-    """
-    parts = {part: name for part, name in mapping.items() if name != column}
-    again = read(path, {**parts, "group.reference": column}, run=path.name.partition(".")[0], tokens=False).bank
-    right = [question.groups.get("reference", "").strip() for question in again.questions]
-    cells = [(q, n) for q, n in np.argwhere(bank.drawn).tolist() if right[q]]
-    require(cells, "--reference", column, f"{path} has no value in that column")
-    answers = [bank.answer(q, n) for q, n in cells]
-    pairs = [(None if answer is None else str(answer), right[q]) for answer, (q, _) in zip(answers, cells, strict=True)]
-    verdicts, how = _checked(pairs)
-    values = np.full(bank.shape, np.nan)
-    for (q, n), same in zip(cells, verdicts, strict=True):
-        values[q, n] = float(same)
-    return Outcomes.of(bank, values, f"equal to {column}"), f"graded against {column}: {how}"
-
-
-def _checked(pairs: list[tuple[str | None, str]]) -> tuple[list[bool], str]:
-    """Which answers are their references. What canonical forms leave open needs the extra ``math``."""
-    ladder = Ladder(math=find_spec("math_verify") is not None)
-    exact = [ladder.exact(*pair) for pair in pairs]
-    undecided = sum(verdict is None for verdict in exact)
-    if not undecided:
-        return [bool(verdict and verdict.equal) for verdict in exact], "canonical forms compared"
-    if ladder.math:
-        return [verdict.equal for verdict in ladder.many(pairs)], f"canonical forms; {undecided} by math-verify"
-    remedy = "count as wrong: pip install 'ramify[math]' to decide them"
-    return [
-        bool(verdict and verdict.equal) for verdict in exact
-    ], f"canonical forms; {undecided} undecided, which {remedy}"
-
-
-def equal(one: str, other: str) -> bool:
-    """Whether two answers have the same canonical form.
-
-    >>> equal("1/2", "0.50"), equal(r"\\sqrt{8}", r"2\\sqrt{2}"), equal("7", "8")
-    (True, True, False)
-    """
-    a, b = canonical(one), canonical(other)
-    return a.form is not None and a.form == b.form
-
-
-def of_task(source: Source, written: str) -> tuple[Any, Bank, tuple[str, ...]]:
-    """A task with a ladder of checks, the part of the bank that it asked, and what is right: behind the wall."""
-    from ramify.cli.machine import task_of  # here, because few commands need a task
-
-    task = task_of(written)
-    if getattr(task, "answers", "") != "verifiable":
-        raise InvalidValue(f"--task {written}: it is not verifiable; `ramify methods Own` is, for a file of questions")
-    if hasattr(task, "family"):  # generated: what is right follows from the prompts
-        return task, source.bank, tuple(task.references(source.bank.questions))
-    asked = {question.id: question for question in task.questions()}
-    known = [question for question in source.bank.questions if question.id in asked]
-    if not known:
-        such = f"{source.bank.questions[0].id!r} is none of its ids, such as {next(iter(asked), '')!r}"
-        raise InvalidValue(f"{source.path} has no question of {written}: {such}")
-    part = source.bank.only([question.id for question in known])
-    return task, part, tuple(task.references([asked[question.id] for question in known]))
-
-
-def graded_by(source: Source, written: str) -> Source:
-    """The source with answers read from its texts by a task, where it has texts, and graded by its ladder."""
-    task, bank, references = of_task(source, written)
-    status = None
-    if bank.text is not None:
-        bank, status = parsed_bank(bank, task)
-    graded = grade_bank(bank, task, references, status)
-    read = ", ".join(f"{name} {share:.3f}" for name, share in graded.rates.items() if share)
-    shown = f"{source.shown}\nnote     read and graded by {written}: {read}"
-    left = len(source.bank.questions) - len(bank.questions)
-    shown += f"\nnote     {left} questions are not of this task, and left out" if left else ""
-    return dataclasses.replace(source, bank=bank, grades={"task": graded.outcomes}, shown=shown)
+    return glob.escape(name)
 
 
 # ------------------------------------------------------------------------------------------------------ several sources

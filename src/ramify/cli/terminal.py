@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["amount", "emit", "jsonable", "number", "printable", "progress", "say", "span", "spoken", "table"]
+__all__ = ["amount", "aside", "emit", "jsonable", "number", "printable", "progress", "say", "span", "spoken", "table"]
 
 # CSI and OSC sequences whole, so that their parameters do not stay behind as text.
 ESCAPES = re.compile(
@@ -67,6 +67,12 @@ def printable(text: str) -> str:
 def say(text: str) -> None:
     """Print to standard output, which may be a terminal: model text and file names are nobody's friend."""
     _out(printable(text))
+
+
+def aside(text: str) -> None:
+    """Say something beside the result, on standard error: programs that read the result do not see it."""
+    if text:
+        print(printable(text), file=sys.stderr)
 
 
 def _out(text: str) -> None:

@@ -308,9 +308,12 @@ class Store:
 
     # ---------------------------------------------------------------------------------------------------------- layers
 
-    def add_layer(self, name: str, bank: Bank, layer: Layer) -> None:
-        """Attach scores to candidates, durably, without rewriting them. A name is given once."""
-        self._keep_layer(layer_rows(bank, layer.values, layer.cost, about(name, layer)))
+    def add_layer(self, name: str, bank: Bank, layer: Layer, *, more: bool = False) -> None:
+        """Attach scores to candidates, durably, without rewriting them. A name is given once.
+
+        With ``more``, scores of that name may be there: candidates that have none get theirs.
+        """
+        self._keep_layer(layer_rows(bank, layer.values, layer.cost, about(name, layer)), more=more)
 
     def add_outcomes(self, name: str, bank: Bank, outcomes: Outcomes, *, anew: bool = False) -> None:
         """Attach grades. They stay behind the wall: only ``snapshot.outcomes`` gives them back.
