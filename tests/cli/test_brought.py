@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify.bank import Bank, Layer, Outcomes
+from ramify.bank import Bank, Layer, Outcomes, Proposal
 from ramify.store import Store
 from tests.cli.conftest import Run, rows, written
 
@@ -86,8 +86,8 @@ def test_questions_without_gold_stay_ungraded_and_are_named(run: Run) -> None:
 def test_a_study_refuses_questions_without_gold(run: Run) -> None:
     written("own.jsonl", [{"id": "q", "question": "?", "gold": "42"}, {"id": "p", "question": "?", "gold": None}])
     Path("study.toml").write_text(
-        "[study]\nname = 'mine'\n[[task]]\ntask = \"Own('own.jsonl')\"\n[[model]]\nmodel = \"Pocket('tiny')\"\n"
-        "[[protocol]]\nname = 'vote'\nn = 1\nrule = 'Plurality()'\n"
+        "[study]\ntitle = 'mine'\nn = 1\n[[task]]\ntask = \"Own('own.jsonl')\"\n[[model]]\nmodel = \"Pocket('tiny')\"\n"
+        "[[protocol]]\nname = 'vote'\nrule = 'Plurality()'\n"
     )
     ran = run("run", "study.toml", "--check")
     assert ran.code == 2
@@ -263,3 +263,54 @@ def test_an_imported_bank_keeps_grades_against_gold(run: Run) -> None:
     found = run("profile", "mybank", "--no-page", "--json").found
     assert found["profile"][0]["Pass@k"]["value"] == pytest.approx(np.mean([row["correct"] for row in listed]))
     assert "gold" not in json.dumps(run("bank", "info", "mybank", "--json").found["rows"])
+
+
+# ---------------------------------------------------------------------------------------------- errors that name a cure
+
+
+def test_a_run_that_is_not_finished_says_how_to_go_on(run: Run) -> None:
+    Store.create("runs/mine/bank").add_bank(Bank.of({"q": ["7"]}))
+    for command in ("profile", "report"):
+        ran = run(command, "runs/mine")
+        assert ran.code == 2
+        assert "the run is not finished; go on with the same `ramify sample`" in ran.err
+    Store.create("runs/none/bank")
+    ran = run("compare", "runs/mine", "runs/none")
+    assert ran.code == 2
+    assert "runs/none is empty: no candidate is finished" in ran.err
+
+
+@pytest.mark.parametrize("part", ["layers", "shards", "questions"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_damage_is_told_by_the_file_and_with_what_to_do(run: Run, part: str, whole: bool) -> None:
+    written("my.jsonl", rows())
+    assert run("bank", "import", "my.jsonl", "mybank").code == 0
+    assert run("bank", "compact", "mybank").code == 0
+    damaged = [file for file in Path("mybank", part).glob("*.parquet") if part != "shards" or "attempts" in file.name]
+    for file in damaged:
+        content = file.read_bytes()
+        file.write_bytes(b"nothing" if whole else content[:8] + b"\0" * 200 + content[208:])
+    ran = run("decide", "mybank")
+    assert ran.code == 2
+    assert f"mybank/{part}/" in ran.err
+    assert "`ramify bank verify mybank`" in ran.err
+
+
+def test_a_rule_over_pairs_names_the_option_that_it_needs(run: Run) -> None:
+    written("my.jsonl", rows())
+    ran = run("decide", "my.jsonl", "--rule", "MBR()")
+    assert ran.code == 2
+    assert '--utility "RougeL()"' in ran.err
+    assert "Candidates(" not in ran.err
+    assert run("decide", "my.jsonl", "--rule", "MBR()", "--utility", "RougeL()").code == 0
+    both = ["--rule", "MBR()", "--rule", "Plurality()"]
+    assert run("compare", "my.jsonl", *both, "--utility", "RougeL()").code == 0
+
+
+def test_questions_without_a_candidate_are_told_in_the_first_lines(run: Run) -> None:
+    bank = Bank.of({"a": ["5", "5"], "b": ["4", "4"], "c": []}, proposal=Proposal("search"))
+    Store.create("mybank").add_bank(bank, {"correct": Outcomes.of(bank, np.where(bank.drawn, 1.0, np.nan))})
+    ran = run("profile", "mybank", "--no-page")
+    assert ran.code == 0, ran.err
+    first = "1 of 3 questions have no candidate, and are in no number here: what a run submitted counts them as wrong."
+    assert ran.out.split("\n\n")[1].startswith(first)

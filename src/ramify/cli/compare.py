@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.decide import Evidence, Rules, apart, read_with, submission, unscored, worth_of
+from ramify.cli.decide import Alike, Evidence, Rules, apart, read_with, submission, unscored, worth_of
 from ramify.cli.options import Canonical, Grades, Json, Level, Maps, Place, Reference, Task, Threshold
 from ramify.cli.terminal import emit, number, span, table
 
@@ -29,6 +29,7 @@ def compare(
         str, typer.Option(metavar="TEXT", help="Without a rule, what is compared: `PassAt(4)`, `PassHat(8)`, ...")
     ] = "Accuracy()",
     evidence: Evidence = None,
+    utility: Alike = "",
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Also ask whether both are runs of one protocol; exit status 1 if not.")
     ] = False,
@@ -66,7 +67,7 @@ def compare(
     if len(rules or []) > 2:
         raise InvalidValue(f"--rule is given {len(rules or [])} times: one for both, or one for each")
     if rules:
-        found = _by_rule(sources, rules, grades, threshold, level)
+        found = _by_rule(sources, rules, utility, grades, threshold, level)
     else:
         found = _by_metric(sources, metric, grades, threshold, level)
     if rerun:
@@ -187,7 +188,7 @@ def _by_metric(
 
 
 def _by_rule(
-    sources: list[Source], rules: list[str], grades: str, threshold: float | None, level: float
+    sources: list[Source], rules: list[str], utility: str, grades: str, threshold: float | None, level: float
 ) -> dict[str, Any]:
     """The difference of what is submitted: by one rule from two banks, by two from one, or by one each."""
     import numpy as np
@@ -200,7 +201,7 @@ def _by_rule(
     banks, left_out = shared(sources)
     sides = [(sources[i % len(sources)], banks[i % len(banks)], chosen[i % len(chosen)]) for i in range(2)]
     graded = [source.graded(grades, threshold) for source, _, _ in sides]
-    rows = [submission(rule, bank, own, level) for own, (_, bank, rule) in zip(graded, sides, strict=True)]
+    rows = [submission(rule, bank, own, level, utility) for own, (_, bank, rule) in zip(graded, sides, strict=True)]
     partly = any(worth_of(own) != "accuracy" for own in graded)
     worth = np.array([list(row["utility"].values()) for row in rows])  # [2, Q]
     both = ~np.isnan(worth).any(axis=0)

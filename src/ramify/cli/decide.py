@@ -35,6 +35,9 @@ Evidence = Annotated[
 Rules = Annotated[
     list[str] | None, typer.Option("--rule", metavar="TEXT", help="A decision rule: `BestOfN('logp')`. Repeatable.")
 ]
+Alike = Annotated[
+    str, typer.Option("--utility", metavar="TEXT", help="Similarity of two outputs, for MBR rules: `TokenF1()`.")
+]
 SHOWN = 12  # questions whose answers are printed
 
 
@@ -43,9 +46,7 @@ def decide(
     rules: Rules = None,
     evidence: Evidence = None,
     k: Annotated[str, typer.Option("--k", metavar="K,K,...", help="A curve: accuracy on subsets of k.")] = "",
-    utility: Annotated[
-        str, typer.Option(metavar="TEXT", help="Similarity of two outputs, for MBR rules: `TokenF1()`.")
-    ] = "",
+    utility: Alike = "",
     replicates: Annotated[int, typer.Option(help="Seeded subsets a question, for curves.")] = 200,
     canonical: Canonical = False,
     maps: Maps = None,

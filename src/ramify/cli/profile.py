@@ -140,7 +140,9 @@ def _need_spread(tally: Tally) -> None:
     for word, count in (("right", tally.graded - tally.correct), ("wrong", tally.correct)):
         if not count.sum():
             much = f"all {int(tally.graded.sum())} graded candidates are {word}"
-            raise InvalidValue(f"{much}, which says nothing of how often others would be: ask harder or easier questions")
+            raise InvalidValue(
+                f"{much}, which says nothing of how often others would be: ask harder or easier questions"
+            )
 
 
 def _functionals(k: int) -> dict[str, Any]:
@@ -181,6 +183,7 @@ def _about(source: Source, tally: Tally, graded_by: str) -> dict[str, Any]:
     return {
         "questions": tally.questions,
         "candidates": drawn,
+        "without_candidates": int((~bank.drawn.any(axis=1)).sum()),
         "grades": graded_by,
         "ungraded": drawn - int(tally.graded.sum()),
         "no_answer": float((bank.drawn & (bank.answers < 0)).sum() / max(drawn, 1)),
@@ -210,6 +213,8 @@ def _told(
     if about["ungraded"]:
         shares.append(f"{about['ungraded']} candidates without a grade count nowhere")
     head = "; ".join(shares)
+    if about["without_candidates"]:
+        head = f"{_left(about)}\n{head}"
     covers = (
         f"{100 * level:g} % intervals: bootstrap over questions (percentiles); they cover other questions, "
         "not the same ones asked again."
@@ -227,6 +232,14 @@ def _told(
         parts.append(f"No prediction for fresh candidates: {predicted['refused']}")
     parts += [_by_group(name, each) for name, each in groups.items()]
     return parts
+
+
+def _left(about: dict[str, Any]) -> str:
+    """What the numbers are not about, where that would surprise: questions for which nothing was returned."""
+    much = (
+        f"{about['without_candidates']} of {about['questions']} questions have no candidate, and are in no number here"
+    )
+    return f"{much}: what a run submitted counts them as wrong." if about["kind"] == "search" else f"{much}."
 
 
 def _measures(title: str, rows: list[dict[str, Any]]) -> str:

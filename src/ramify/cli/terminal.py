@@ -38,6 +38,10 @@ OPTIONS = (
         r"Ledger\.limit = (\S+): use an amount >= 0 \(math\.inf for no limit\)",
         r"--budget \1: use an amount >= 0, or leave it out for no limit",
     ),
+    (
+        r"hand in Candidates\(utility=\.\.\.\), such as Pairs\.of\(bank, (\w+\(\)), 'text'\)",
+        r'say how alike two outputs are, --utility "\1"; `ramify decide` and `ramify compare` take it',
+    ),
     (r"(?:BCa|Percentile)\.level = ", r"--level "),
     (r"Proposal\.kind = '(\w*)'", r"--kind \1"),
 )

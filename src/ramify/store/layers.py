@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ramify.bank import Bank, Layer, Outcomes
 from ramify.errors import StoreError
 from ramify.store.manifest import Entry
+from ramify.store.parquet import Parquet
 
 __all__ = ["about", "layer_rows", "there", "topped_up"]
 
@@ -51,7 +51,7 @@ def there(folder: Path, live: Mapping[str, Entry], table: pa.Table) -> Entry | N
     meta = table.schema.metadata
     for entry in live.values():
         if entry.kind == "layer":
-            found = pq.read_schema(folder / entry.file).metadata
+            found = Parquet(folder / entry.file).schema_arrow.metadata
             if all(found[field] == meta[field] for field in (b"name", b"kind")):
                 return entry
     return None
@@ -62,7 +62,7 @@ def topped_up(folder: Path, live: Mapping[str, Entry], table: pa.Table) -> tuple
     entry, key = there(folder, live, table), ["question", "run", "sample"]
     if entry is None:
         return None, table
-    old = pq.read_table(folder / entry.file)
+    old = Parquet(folder / entry.file).read()
     both = table.select([*key, "value"]).join(
         old.select([*key, "value"]), key, right_suffix=" there", join_type="inner"
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ramify.store.manifest import Entry
+from ramify.store.parquet import Parquet
 from ramify.types import Question
 
 __all__ = ["Asked", "ordered", "question_table", "read_questions"]
@@ -28,7 +28,7 @@ QUESTIONS = pa.schema(
 def read_questions(folder: Path, live: Mapping[str, Entry]) -> Asked:
     """What the question files say, in the order they became durable."""
     files = [folder / entry.file for entry in live.values() if entry.kind == "questions"]
-    rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+    rows = [row for file in files for row in Parquet(file).read().to_pylist()]
     return [(Question(row["question"], row["prompt"], dict(row["groups"] or [])), row["position"]) for row in rows]
 
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ramify.bank import Bank, Layer, Outcomes, Proposal, TokenTable
 from ramify.bank.bank import ENDINGS
@@ -23,6 +22,7 @@ from ramify.errors import StoreError, require
 from ramify.store import shard
 from ramify.store.inventory import Inventory, inventory
 from ramify.store.manifest import Entry
+from ramify.store.parquet import Parquet
 from ramify.store.protocol import Card
 from ramify.store.records import Record
 from ramify.types import Key, Question
@@ -97,15 +97,15 @@ class Snapshot:
     def _files(self) -> dict[tuple[str, str], str]:
         return {(entry.shard, entry.kind): entry.file for entry in self.entries.values()}
 
-    def file(self, shard_name: str, kind: str) -> pq.ParquetFile:
+    def file(self, shard_name: str, kind: str) -> Parquet:
         """A file of a shard, opened once for each thread: its reader is not made to be shared."""
         if (shard_name, kind) in self._files:
-            opened: dict[str, pq.ParquetFile] = self._local.__dict__
+            opened: dict[str, Parquet] = self._local.__dict__
             if len(opened) > 64:
                 opened.clear()
             name = self._files[shard_name, kind]
             if name not in opened:
-                opened[name] = _open(self.path / name)
+                opened[name] = Parquet(self.path / name)
             return opened[name]
         raise StoreError(f"{self.path}: shard {shard_name} has no {kind} file: run `ramify bank verify {self.path}`")
 
@@ -410,7 +410,7 @@ class Snapshot:
         """The strings of a vocabulary, by token id."""
         file = f"vocabularies/{name}.parquet"
         require(file in self.entries, "vocabulary", name, "use the name that add_vocabulary returned")
-        return _open(self.path / file).read().column("string").to_pylist()  # type: ignore[no-any-return]
+        return Parquet(self.path / file).read().column("string").to_pylist()  # type: ignore[no-any-return]
 
     # ---------------------------------------------------------------------------------------------------------- layers
 
@@ -418,7 +418,7 @@ class Snapshot:
         found = {}
         for entry in self.entries.values():
             if entry.kind == "layer":
-                table = _open(self.path / entry.file).read()
+                table = Parquet(self.path / entry.file).read()
                 meta = table.schema.metadata
                 if meta[b"kind"].decode() == kind:
                     found[meta[b"name"].decode()] = table
@@ -471,13 +471,6 @@ class Snapshot:
         here = joined.column("here").to_numpy()
         values[place.question[here], place.candidate[here]] = pc.fill_null(joined.column(column), fill).to_numpy()
         return values
-
-
-def _open(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)  # not mapped: pages of a large file would count as memory in use
-    except (OSError, pa.ArrowInvalid) as error:
-        raise StoreError(f"{path}: cannot be read ({error}): run `ramify bank verify {path.parent}`") from error
 
 
 def _dictionary(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:

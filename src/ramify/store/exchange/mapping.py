@@ -130,7 +130,9 @@ class _Guess:
 
     def single(self, column: str) -> bool:
         """Whether a column is one whose lists hold the answer of a row, not the candidates of a question."""
-        return plain(column) in FILTERED.split() and all(not isinstance(value, list) or len(value) <= 1 for value in self.columns[column])
+        return plain(column) in FILTERED.split() and all(
+            not isinstance(value, list) or len(value) <= 1 for value in self.columns[column]
+        )
 
     def take(self, part: str, column: str) -> None:
         if part not in self.given and column not in self.given.values():

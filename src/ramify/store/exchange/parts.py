@@ -129,7 +129,9 @@ class Gold(Coded):
 
     def add(self, block: Block, column: str, found: Collector) -> np.ndarray:
         values = block.columns[column]
-        if not isinstance(values, list) and getattr(values.type, "value_field", None) is not None:  # lists have no codes
+        if (
+            not isinstance(values, list) and getattr(values.type, "value_field", None) is not None
+        ):  # lists have no codes
             block = dataclasses.replace(block, columns={column: block.listed(column)})
         return super().add(block, column, found)
 
