@@ -543,7 +543,7 @@ def test_a_label_is_a_grade_only_if_it_could_be_one(tmp_path: Path, value: str, 
 
 
 def test_what_is_no_grade_is_refused_with_what_it_may_be(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValue, match=r"'5': not a grade in \[0, 1\]; divide .* --reference correct if it is"):
+    with pytest.raises(InvalidValue, match=r"'5': not a grade in \[0, 1\]; empty .* --reference correct if it is"):
         read(saved(tmp_path, "a.csv", "question,answer,correct\nq,7,5\n"))
 
 

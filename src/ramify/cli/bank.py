@@ -74,7 +74,8 @@ def import_(
 
         ramify bank import answers.csv mybank --reference gold
 
-    Importing again adds nothing twice. More candidates of a run that is there need its name, and another run needs to be meant:
+    Importing again adds nothing twice. More candidates of a run that is there need its name, and another run needs to
+    be meant:
 
         ramify bank import more.csv mybank --run answers
 

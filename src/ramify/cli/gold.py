@@ -62,7 +62,8 @@ def against(
 ) -> tuple[Outcomes, str]:
     """Grades against a file's reference column, and how they were made.
 
-    The column is read apart, under the same options: the bank that rules see never has it. Candidates of questions without gold stay ungraded.
+    The column is read apart, under the same options: the bank that rules see never has it. Candidates of questions
+    without gold stay ungraded.
     """
     parts = {part: name for part, name in mapping.items() if name != column}
     again = read(path, {**parts, "group.reference": column}, tokens=False, **reading).bank

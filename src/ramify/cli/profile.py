@@ -130,7 +130,7 @@ def _posterior(tally: Tally, budgets: list[int], level: float) -> dict[str, Any]
 
 
 def _need_spread(tally: Tally) -> None:
-    """Refuse counts that say nothing of how questions differ: a prior fitted to them is certain of what it never saw."""
+    """Refuse counts that say nothing of how questions differ: a prior fitted to them is certain of the unseen."""
     from ramify.errors import InvalidValue
 
     several = tally.graded >= 2

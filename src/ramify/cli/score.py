@@ -41,7 +41,8 @@ def score(
         ramify score runs/mine --evidence point="Pointwise()" --judge "Endpoint('m', 'http://gpu:8000/v1', 'vllm')"
 
     Rules then read them by name: `ramify decide runs/mine --rule "BestOfN('head')"`. After more candidates were drawn,
-    the same command scores those too; another method is another name. A file is imported first: `ramify bank import answers.jsonl mybank`.
+    the same command scores those too; another method is another name. A file is imported first: `ramify bank import
+    answers.jsonl mybank`.
     """
     import numpy as np
 

@@ -212,7 +212,7 @@ class Number:
         family, _, name = self.name.partition(".")
         if family == "outcome":
             gold = f"--reference {name} if it is the right answer, mapping['layer.{name}'] = '{name}' if it is a score"
-            return f"; divide grades by the best of them; {gold}, or leave it out: mapping[{self.name!r}] = None"
+            return f"; empty the cell if it is missing; {gold}, or leave it out: mapping[{self.name!r}] = None"
         spare = family in ("layer", "cost")
         return (
             f"; empty the cell if it is missing, or leave the column out: mapping[{self.name!r}] = None"
