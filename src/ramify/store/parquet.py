@@ -46,4 +46,4 @@ def _told(path: Path) -> Iterator[None]:
 
 def _remedy(path: Path) -> str:
     bank = path.parent.parent
-    return f"run `ramify bank verify {bank}`, which lists what is damaged, and put that back from a copy, or import again"
+    return f"run `ramify bank verify {bank}`, which lists what is damaged; put that back from a copy, or import again"
