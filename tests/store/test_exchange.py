@@ -524,6 +524,12 @@ def test_logs_of_an_evaluation_harness_hold_the_gold_in_the_question_s_record(tm
     assert list(outcomes) == ["exact_match"]
     assert report.mapping.ignored["target"].startswith("a reference")
     assert "doc.answer" in report.mapping.ignored
+    assert not any("filter" in note for note in report.notes)
+    twice = [{**row, "filter": name} for row in rows for name in ("strict", "flexible")]
+    path = saved(tmp_path, "twice.jsonl", "".join(json.dumps(row) + "\n" for row in twice))
+    assert any(
+        "rows of the filters flexible, strict are taken for candidates" in note for note in read(path).report.notes
+    )
 
 
 def test_a_list_of_answers_beside_a_prediction_is_the_gold(tmp_path: Path) -> None:

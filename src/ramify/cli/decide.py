@@ -38,6 +38,7 @@ Rules = Annotated[
 Alike = Annotated[
     str, typer.Option("--utility", metavar="TEXT", help="Similarity of two outputs, for MBR rules: `TokenF1()`.")
 ]
+SPELLED = 20_000  # different answers that are looked at for spellings of one: 2 s of prose
 SHOWN = 12  # questions whose answers are printed
 
 
@@ -196,13 +197,19 @@ def worth_of(outcomes: Outcomes | None) -> str:
 
 def apart(bank: Bank) -> str:
     """What there is to say where one answer has several spellings, which vote apart."""
+    import numpy as np
+
     from ramify.cli.spelling import split
 
-    found = split(bank)
+    looked = int((np.cumsum([len(answers) for answers in bank.answer_text]) <= SPELLED).sum())
+    found = split(bank, looked)
     if not found:
         return ""
     name, (one, other) = next(iter(found.items()))
-    much = f"{len(found)} questions have one answer in several spellings, such as {one!r} and {other!r} of {name!r}"
+    many = (
+        f"{len(found)} questions" if looked == len(bank.questions) else f"{len(found)} of the first {looked} questions"
+    )
+    much = f"{many} have one answer in several spellings, such as {one!r} and {other!r} of {name!r}"
     return f"{much}: they vote apart; --canonical counts them as one."
 
 

@@ -33,9 +33,10 @@ def alike(names: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def split(bank: Bank) -> dict[str, tuple[str, str]]:
-    """The questions that have one answer in several spellings, which vote apart; two of them each."""
-    found = ((question.id, alike([*map(str, bank.answer_text[q])])) for q, question in enumerate(bank.questions))
+def split(bank: Bank, first: int | None = None) -> dict[str, tuple[str, str]]:
+    """The questions, or of the ``first``, that have one answer in several spellings, which vote apart; two of them."""
+    asked = zip(bank.questions[:first], bank.answer_text[:first], strict=True)
+    found = ((question.id, alike([*map(str, answers)])) for question, answers in asked)
     return {name: pair for name, pair in found if pair}
 
 

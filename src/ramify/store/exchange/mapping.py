@@ -160,6 +160,7 @@ class _Guess:
         self.tokens()
         self.question()
         self.candidate()
+        self.filters()
         self.grades_and_scores()
         self.groups()
         for name in self.columns:
@@ -232,6 +233,13 @@ class _Guess:
         ):
             if column := self.find(names, kinds):
                 self.take(part, column)
+
+    def filters(self) -> None:
+        """Say where rows are one response read in several ways: they are no draws of their own."""
+        names = sorted({str(value) for value in self.columns.get("filter", [])})
+        if plain(self.parts.get("answer", "")) in FILTERED.split() and len(names) > 1:
+            remedy = "they are one response each, and no two draws: keep the rows of one"
+            self.notes.append(f"rows of the filters {', '.join(names[:3])} are taken for candidates; {remedy}")
 
     def soft_sample(self) -> str | None:
         question = self.parts.get("question")
