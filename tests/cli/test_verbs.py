@@ -79,7 +79,7 @@ def test_decide_works_without_grades(run: Run) -> None:
         (["score", "a.csv", "--evidence", "x=mean_logprob"], "ramify bank import a.csv mybank"),
         (["score", "mybank", "--evidence", "score=Score('score')"], "a new version is a new name"),
         (["methods", "NoSuchThing"], "`ramify methods` lists all"),
-        (["methods", "--kind", "nonsense"], "there are bank, controller"),
+        (["methods", "--kind", "nonsense"], "there are cost, utility"),
         (["replay", "mybank"], "no run directory"),
     ],
 )

@@ -9,10 +9,10 @@ import pytest
 from ramify.decide import SoftmaxVote
 from ramify.decode import Chain, Temperature, TopP
 from ramify.errors import InvalidValue, StudyError
+from ramify.kinds import kind_of
 from ramify.models import Pocket
 from ramify.study import check_study, load, loads, run_study
 from ramify.study import source as source_module
-from ramify.study.kinds import kind_of
 from ramify.study.lines import index, nearest_line
 from ramify.tasks import Countdown
 from tests import methods

@@ -39,20 +39,21 @@ def methods(
 
     listed = catalogue()
     groups = sorted({row["kind"] for row in listed})
-    wanted = KINDS.get(kind, kind)
-    if kind and wanted not in groups:
-        known = ", ".join(sorted({*KINDS, *groups}))
-        raise InvalidValue(f"--kind {kind}: there are {known}")
-    rows = [row for row in listed if not kind or row["kind"] == wanted]
+    if kind and kind not in (*KINDS, *groups):
+        raise InvalidValue(f"--kind {kind}: there are {', '.join(KINDS)}; and by module {', '.join(groups)}")
+    wanted = KINDS.get(kind, ())
+    rows = [row for row in listed if not kind or (row["role"] in wanted if wanted else row["kind"] == kind)]
     exact = [row for row in rows if row["name"] == name]
     rows = exact or [row for row in rows if name.lower() in row["name"].lower()]
     if not rows:
         raise InvalidValue(
-            f"no method has {name!r} in its name{f' among {wanted}' if kind else ''}: `ramify methods` lists all"
+            f"no method has {name!r} in its name{f' among {kind}' if kind else ''}: `ramify methods` lists all"
         )
     if len(rows) == 1:
         row = rows[0]
-        return emit(as_json, {"methods": rows}, row["text"], row["doc"], f"{row['kind']}, in {row['module']}")
+        return emit(
+            as_json, {"methods": rows}, row["text"], row["doc"], f"{row['role'] or row['kind']}, in {row['module']}"
+        )
     lines = []
     for group in dict.fromkeys(row["kind"] for row in rows):
         mine = [row for row in rows if row["kind"] == group]
@@ -69,22 +70,26 @@ def _entry(text: str, meaning: str, width: int) -> str:
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """Every method and preset: name, kind, text form with its defaults, one line of meaning, module, docstring."""
+    """Every method and preset: name, group, role, text form with its defaults, meaning in a line, module, docstring."""
     from ramify.describe import methods as known
-    from ramify.written import presets
+    from ramify.kinds import EXAMPLES, kind_of
+    from ramify.written import KIND_OF, presets
 
-    rows = [_row(cls.__name__, cls) for cls in known()]
-    rows += [{**_row(name, function), "preset": True} for name, function in presets().items()]
+    rows = [_row(cls.__name__, cls, role if (role := kind_of(cls)) in EXAMPLES else "") for cls in known()]
+    for name, function in presets().items():
+        gives = KIND_OF[inspect.signature(function).return_annotation]
+        rows.append({**_row(name, function, gives), "preset": True})
     return sorted(rows, key=lambda row: (row["kind"], row["module"], row.get("preset", False)))
 
 
-def _row(name: str, what: Any) -> dict[str, Any]:
+def _row(name: str, what: Any, role: str) -> dict[str, Any]:
     doc = inspect.getdoc(what) or ""
     meaning = " ".join(doc.partition("\n\n")[0].split()).replace("``", "`")
     kind = what.__module__.split(".")[1]
     return {
         "name": name,
         "kind": kind,
+        "role": role,
         "text": _form(name, what),
         "meaning": meaning,
         "module": what.__module__,

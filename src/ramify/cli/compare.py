@@ -115,7 +115,7 @@ def rank(
     width = max(bank.shape[1] for bank in banks)
     tables = [source.graded(grades, threshold).on(bank) for source, bank in zip(sources, banks, strict=True)]
     whole = np.stack([np.pad(t, ((0, 0), (0, width - t.shape[1])), constant_values=np.nan) for t in tables])
-    scorer = value(by, "--by", "metric")
+    scorer = value(by, "--by", "scorer")
     found = ranked(whole, scorer, models=_names(paths), replicates=replicates, level=level)
     several = len(banks[0].questions) >= 2  # of one question every resample is the question itself
     order = sorted(range(len(paths)), key=lambda m: (int(found.ranks[m]), m))

@@ -283,7 +283,7 @@ def _pairs(bank: Bank, utility: str) -> Any:
     from ramify.cli.parts import value
     from ramify.decide import Pairs
 
-    return Pairs.of(bank, value(utility, "--utility", "rule"), "answer" if bank.text is None else "text")
+    return Pairs.of(bank, value(utility, "--utility", "utility"), "answer" if bank.text is None else "text")
 
 
 def _read_by(stop: Any, bank: Bank) -> list[str]:

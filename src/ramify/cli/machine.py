@@ -118,8 +118,13 @@ class Machine:
     def one_token(self, written: str, option: str) -> int:
         """The single token that spells a string; escapes such as ``\\n`` are read."""
         require(hasattr(self.model, "encode"), option, written, "a server does not say its tokens: use a local model")
-        plain = written.encode("latin-1", "backslashreplace").decode("unicode_escape")
-        tokens = self.model.encode(plain)
+        try:
+            plain = written.encode("latin-1", "backslashreplace").decode("unicode_escape")
+            tokens = self.model.encode(plain)
+        except UnicodeDecodeError:
+            raise InvalidValue(f"{option} {written}: no such escape; write \\n for a new line, \\\\ for \\") from None
+        except InvalidValue as error:
+            raise InvalidValue(f"{option} {written}: {error}") from None
         require(len(tokens) == 1, option, written, f"it is {len(tokens)} tokens of {self.model!r}, and has to be one")
         return int(tokens[0])
 

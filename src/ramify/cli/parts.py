@@ -10,55 +10,46 @@ import numpy as np
 from ramify import decide
 from ramify.bank import Bank, Layer, Signal
 from ramify.errors import InvalidValue, ParseError, require
+from ramify.kinds import EXAMPLES, article, kind_of, misplaced
 from ramify.tasks import Verified
 from ramify.written import written
 
-__all__ = ["KINDS", "attached", "kind_of", "layers_for", "signal_of", "value"]
+__all__ = ["KINDS", "attached", "layers_for", "signal_of", "value"]
 
-# What an option takes -> the group that such values live in. Plain words, because they are typed.
-KINDS = {
-    "rule": "decide",
-    "stop": "stop",
-    "evidence": "evidence",
-    "decoder": "decode",
-    "controller": "search",
-    "evaluator": "search",
-    "task": "tasks",
-    "model": "models",
-    "director": "run",
-    "metric": "metrics",
-    "cost": "ledger",
+JUDGED = "it asks a model about candidates, which `ramify score --judge TEXT` does"
+
+# What people type for a kind -> the kinds that such an option takes. Every kind is a word for itself too.
+KINDS: dict[str, tuple[str, ...]] = {
+    "cost": ("unit",),
+    "utility": ("similarity",),
+    "within": ("token stop",),
+    **{kind: (kind,) for kind in EXAMPLES},
 }
 
 
 def value(text: str, option: str, kind: str = "", also: tuple[str, ...] = ()) -> Any:
     """The value of a text form, or of a preset such as ``mean_logprob`` or ``vllm(temperature=0.6)``.
 
-    ``kind`` is what the option takes; values of another group than its own and ``also`` are refused by name.
+    ``kind`` is what the option takes; values of another kind than that and ``also`` are refused by name.
 
     >>> value("BestOfN('logp')", "--rule", "rule").evidence
     'logp'
     >>> value("TopK(4)", "--rule", "rule")
     Traceback (most recent call last):
-    ramify.errors.InvalidValue: --rule TopK(4): that is a method of decode; `ramify methods --kind rule` lists what fits
+    ramify.errors.InvalidValue: --rule TopK(4): that is a decoder; `ramify methods --kind rule` lists what fits
     """
     try:
-        found = written(text)
+        found = written(text, (*KINDS[kind], *also) if kind else ())
     except ParseError as error:
         raise ParseError(f"{option} {text}: {error} (`ramify methods{f' --kind {kind}' if kind else ''}`)") from None
     except InvalidValue as error:
         raise InvalidValue(f"{option} {text}: {error}") from None
-    group = kind_of(found)
-    if kind and group not in (KINDS[kind], *also):
-        much = f"that is a method of {group}" if group else "that is no method"
-        raise InvalidValue(f"{option} {text}: {much}; `ramify methods --kind {kind}` lists what fits")
+    if kind and (much := kind_of(found)) not in (*KINDS[kind], *also, ""):
+        fits = JUDGED if much == "verifier" else f"`ramify methods --kind {kind}` lists what fits"
+        raise InvalidValue(f"{option} {text}: that is {article(much)}; {fits}")
+    if inner := misplaced(found):
+        raise InvalidValue(f"{option} {text}: {inner}")
     return found
-
-
-def kind_of(found: object) -> str:
-    """The group of the package that a value's class lives in; empty for what is no method."""
-    module = type(found).__module__
-    return module.split(".")[1] if module.startswith("ramify.") else ""
 
 
 # ------------------------------------------------------------------------------------------------------------ evidence
@@ -78,7 +69,7 @@ def signal_of(found: Any, bank: Bank) -> Signal:
 def attached(bank: Bank, wanted: Mapping[str, str], option: str = "--evidence") -> Bank:
     """The bank with the evidence asked for as layers, ``NAME=TEXT`` each."""
     for name, text in wanted.items():
-        found = value(text, option, "evidence", ("models", "tasks", "verify"))
+        found = value(text, option, "evidence", ("answer verifier",))
         signal = signal_of(found, bank)
         bank = bank.attach(name, Layer(signal.values, repr(found), cost=signal.cost))
     return bank

@@ -59,9 +59,8 @@ def score(
         raise InvalidValue(
             f"{path} is no directory: layers are kept with a bank; `ramify bank import {path} mybank` first"
         )
-    methods = {
-        name: value(text, "--evidence", "evidence", ("models", "tasks", "verify")) for name, text in wanted.items()
-    }
+    also = ("answer verifier", "verifier")
+    methods = {name: value(text, "--evidence", "evidence", also) for name, text in wanted.items()}
     asked = _judge(judge, methods)
     source = load(path, tokens=True)
     described = {name: _described(method, asked) for name, method in methods.items()}
@@ -103,8 +102,8 @@ def _judge(written: str, methods: Mapping[str, Any]) -> Any:
     """The model that verifiers ask, if there is a verifier; who cannot judge is refused before anything is scored."""
     from ramify.cli.machine import model_of
     from ramify.errors import InvalidValue
+    from ramify.kinds import kind_of
     from ramify.study.judges import judge_of
-    from ramify.study.kinds import kind_of
     from ramify.study.source import cannot_judge
     from ramify.study.spec import System
 
@@ -124,7 +123,7 @@ def _scored(method: Any, bank: Any, judge: Any, path: Path) -> Any:
     from contextlib import closing
 
     from ramify.cli.parts import signal_of
-    from ramify.study.kinds import kind_of
+    from ramify.kinds import kind_of
     from ramify.verify import Replies
 
     if kind_of(method) != "verifier":

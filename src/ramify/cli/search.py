@@ -116,8 +116,8 @@ def protocol_of(
     unit = {field.name: field.default for field in dataclasses.fields(found)}.get("unit")
     if step and unit is not None and found.unit == unit and "unit=" not in controller:
         found = dataclasses.replace(found, unit=ToDelimiter((machine.one_token(step, "--step"),)))
-    scorer = value(evaluator, "--evaluator", "evaluator", ("models", "tasks", "verify"))
-    checked = value(check, "--check", "task") if check else None
+    scorer = value(evaluator, "--evaluator", "evaluator")
+    checked = value(check, "--check", "check") if check else None
     return Search(found, scorer, checked, cap, value(rule, "--rule", "rule"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from ramify.errors import InvalidValue, ParseError, is_whole
-from ramify.study.kinds import SLOTS, need_kind
+from ramify.kinds import SLOTS, need_kind
 from ramify.written import written
 
 __all__ = ["MODEL", "NEEDED", "PROTOCOL", "REDUCED", "STUDY", "TASK", "Fields", "Wrong"]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ramify.errors import InvalidValue, StudyError
+from ramify.kinds import SLOTS, need_kind
 from ramify.study.fields import MODEL, NEEDED, PROTOCOL, REDUCED, STUDY, TASK, Fields, Wrong
-from ramify.study.kinds import SLOTS, need_kind
 from ramify.study.lines import Lines, index, nearest_line
 from ramify.study.spec import OUTCOMES, Protocol, Reduced, Study, System, Tasked
 from ramify.study.valid import Problem, nearest, problems

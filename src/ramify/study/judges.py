@@ -13,7 +13,7 @@ from ramify.arrays import Array
 from ramify.bank import Bank
 from ramify.decode import Chain
 from ramify.errors import StudyError
-from ramify.study.kinds import kind_of
+from ramify.kinds import kind_of
 from ramify.study.source import cannot_judge, identity_of, is_server, served
 from ramify.study.spec import Protocol, Study, System
 from ramify.study.world import Asked

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TypeAlias
 
 from ramify.errors import is_whole
-from ramify.study.kinds import kind_of
+from ramify.kinds import kind_of
 from ramify.study.spec import OUTCOMES, Protocol, Study
 
 __all__ = ["Path", "Problem", "nearest", "problems"]
