@@ -105,6 +105,8 @@ def parameters(decoder: Operator, dialect: Dialect) -> dict[str, Any]:
     >>> parameters(Chain(TopP(0.95), Temperature(0.6)), vllm)
     Traceback (most recent call last):
     ramify.errors.InvalidValue: vllm cannot express Chain(TopP(p=0.95, boundary='reach'), Temperature(t=0.6)): ...
+    >>> parameters(Temperature(1.0), vllm) == parameters(Chain(), vllm)
+    True
     """
     chain = served(decoder, dialect)
     arguments = NEUTRAL | _arguments(_flat(chain.operators), dialect)
@@ -132,8 +134,9 @@ def served(decoder: Operator, dialect: Dialect) -> Chain:
         return asked
     known = {argument for argument, _ in dialect.names}
     runs = dialect.preset(**{name: value for name, value in arguments.items() if name in known})
-    if runs == asked:
-        return asked
+    plain = Chain(*(each for each in asked.operators if each != Temperature(1.0)))  # which changes nothing
+    if runs in (asked, plain):
+        return runs
     if dialect.reorders:
         return _reordered(asked, runs, dialect)
     raise _cannot(dialect, asked, f"with these parameters it runs {runs}")
