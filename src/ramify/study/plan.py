@@ -24,7 +24,7 @@ from ramify.study.spec import Protocol, Study, System, Tasked
 from ramify.study.words import words
 from ramify.study.world import World
 
-__all__ = ["Own", "Plan", "Pool", "plan"]
+__all__ = ["Own", "Plan", "Pool", "amount", "plan"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +93,17 @@ class Plan:
         """The most there can be of it, in words."""
         open_ended = sum(own.protocol.regime != "leaves" for own in self.owns)
         beside = f" beside what {open_ended} director{'s' * (open_ended != 1)} or searches draw" if open_ended else ""
-        worst = "no bound on its cost" if math.isinf(self.worst) else f"{self.worst:,.0f} {self.unit} at worst"
+        worst = "no bound on its cost" if math.isinf(self.worst) else f"{amount(self.worst)} {self.unit} at worst"
         return f"at most {self.leaves:,} leaves{beside}, and {worst}"
+
+
+def amount(value: float) -> str:
+    """An amount of any unit, with as many digits as tell something: money is less than one, tokens are many.
+
+    >>> amount(1234567.8), amount(0.001234), amount(12.5)
+    ('1,234,568', '0.00123', '12.5')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
 def plan(study: Study, world: World) -> Plan:
