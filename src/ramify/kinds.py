@@ -15,7 +15,7 @@ from typing import Any
 
 from ramify.errors import InvalidValue
 
-__all__ = ["EXAMPLES", "SLOTS", "article", "kind_of", "misplaced", "need_kind"]
+__all__ = ["ALSO", "EXAMPLES", "SLOTS", "article", "kind_of", "misplaced", "need_kind"]
 
 # (types of what a call has to be given, type of its result) as they are written -> what such a value is
 CALLS = {
@@ -85,7 +85,7 @@ SLOTS = {
         "diagnostic": "grader",
     }.items()
 }
-ALSO = {"evidence": "verifier"}  # evidence that asks a judge
+ALSO = {"evidence": ("verifier",)}  # evidence that asks a judge
 # the type that a field of a method declares -> what has to be in it
 INNER = {
     "Stop": "stop",
@@ -140,7 +140,7 @@ def need_kind(field: str, value: Any) -> None:
     """Refuse a value that belongs into another field of a study, and say into which."""
     wanted, example = SLOTS[field]
     found = kind_of(value)
-    if found not in (wanted, "", ALSO.get(field)):
+    if found not in (wanted, "", *ALSO.get(field, ())):
         home = next((name for name, (kind, _) in SLOTS.items() if kind == found), None)
         what = f"is {article(found)}, which belongs into {home}" if home else f"is {article(found)}"
         raise InvalidValue(f"{value!r} {what}; {field} takes {article(wanted)}, such as {example}")

@@ -13,8 +13,8 @@ from ramify.cli.terminal import printable
 from ramify.decode import Temperature
 from ramify.errors import InvalidValue, require
 from ramify.models import Pocket
-from ramify.models.pocket.model import DATA
 from ramify.run import Arm
+from ramify.study.fields import checkpoints
 from ramify.study.source import answers, arm_of, held_of, is_server, proposal_of
 from ramify.study.spec import System
 from ramify.study.world import Asked
@@ -24,11 +24,6 @@ __all__ = ["Asked", "Machine", "asked_of", "checkpoints", "model_of", "task_of"]
 
 DRAWN = ("token", "role", "logprob", "log_q", "rank", "support", "fallback")  # what the token loop records
 TOP = ("top_ids", "top_logprobs")
-
-
-def checkpoints() -> list[str]:
-    """The checkpoints that come with the package."""
-    return sorted(folder.parent.name for folder in DATA.glob("*/config.json"))
 
 
 def model_of(written: str, option: str = "--model") -> Any:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from ramify.errors import InvalidValue, ParseError, is_whole
-from ramify.kinds import SLOTS, need_kind
+from ramify.kinds import ALSO, SLOTS, need_kind
+from ramify.models import Pocket
+from ramify.models.pocket.model import DATA
+from ramify.study.spec import OUTCOMES
 from ramify.written import written
 
-__all__ = ["MODEL", "NEEDED", "PROTOCOL", "REDUCED", "STUDY", "TASK", "Fields", "Wrong"]
+__all__ = ["MODEL", "NEEDED", "PROTOCOL", "REDUCED", "STUDY", "TASK", "Fields", "Wrong", "by_hand", "checkpoints"]
+
+
+def checkpoints() -> list[str]:
+    """The checkpoints that come with the package."""
+    return sorted(folder.parent.name for folder in DATA.glob("*/config.json"))
 
 
 class Wrong(Exception):
@@ -50,8 +60,10 @@ def _value(field: str) -> Callable[[Any], Any]:
     def read(given: Any) -> Any:
         if not isinstance(given, str):
             raise Wrong(f"write the value's text form, such as {SLOTS[field][1]!r}")
+        if field == "model" and given in checkpoints():
+            return Pocket(given)
         try:
-            found = written(given)
+            found = written(given, (SLOTS[field][0], *ALSO.get(field, ())))
             need_kind(field, found)
         except (ParseError, InvalidValue) as error:
             raise Wrong(str(error)) from None
@@ -82,7 +94,11 @@ def _evidence(given: Any) -> tuple[tuple[str, Any], ...]:
 
 def _diagnostic(given: Any) -> Any:
     """The word "outcomes", or a grader that sees references."""
-    return given if given == "outcomes" else _value("diagnostic")(given)
+    if given == OUTCOMES:
+        return given
+    if isinstance(given, str) and given.isidentifier() and get_close_matches(given, [OUTCOMES]):
+        raise Wrong(f"did you mean {OUTCOMES!r}?")
+    return _value("diagnostic")(given)
 
 
 def _pairs(given: Any) -> tuple[tuple[str, str], ...]:
@@ -109,7 +125,7 @@ STUDY: Fields = {
     "metrics": _many(_value("metrics")),
     "comparisons": _pairs,
     "replays": WHOLE,
-    "replicates": WHOLE,
+    "replicates": _count(2),  # an interval of one resample is none
     "level": _number,
     "rank": _flag,
     "replayed": _count(0),
@@ -162,7 +178,7 @@ REDUCED: Fields = {
     "budgets": BUDGETS,
     "limits": LIMITS,
     "replays": WHOLE,
-    "replicates": WHOLE,
+    "replicates": _count(2),
     "repeats": _count(0),
     "models": TEXTS,
     "tasks": TEXTS,
@@ -175,3 +191,39 @@ NEEDED = {
     "protocol": ("name",),
     "reduced": (),
 }
+
+
+def by_hand(entry: Any, fields: Fields) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong with it) of a value that was made in Python: a file's readers, for values as they are."""
+    for field in dataclasses.fields(entry):
+        given: Any = getattr(entry, field.name)
+        if field.name not in fields or given is field.default or given in ("", None):
+            continue
+        try:
+            if isinstance(field.default, tuple) and not isinstance(given, tuple):
+                raise Wrong("use a tuple, such as (8,) or ('a', 'b')")
+            if field.name in SLOTS:
+                for each in _values(field.name, given):
+                    need_kind(field.name, each)
+            elif given != ():
+                fields[field.name](_listed(given))
+        except (Wrong, InvalidValue) as error:
+            yield (
+                field.name,
+                f"{field.name} = {given!r}: {error}" if isinstance(error, Wrong) else f"{field.name}: {error}",
+            )
+
+
+def _values(field: str, given: Any) -> tuple[Any, ...]:
+    """The methods of a field."""
+    if field == "evidence":
+        if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in given):
+            raise Wrong("use pairs of a name and evidence, such as (('logp', mean_logprob()),)")
+        return tuple(value for _, value in given)
+    if field == "diagnostic" and given == OUTCOMES:
+        return ()
+    return given if field == "metrics" else (given,)
+
+
+def _listed(given: Any) -> Any:
+    return [_listed(each) for each in given] if isinstance(given, tuple) else given

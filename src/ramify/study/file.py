@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import re
 import runpy
+import sys
 import tomllib
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ramify.errors import InvalidValue, StudyError
-from ramify.kinds import SLOTS, need_kind
+from ramify.errors import StudyError
 from ramify.study.fields import MODEL, NEEDED, PROTOCOL, REDUCED, STUDY, TASK, Fields, Wrong
 from ramify.study.lines import Lines, index, nearest_line
-from ramify.study.spec import OUTCOMES, Protocol, Reduced, Study, System, Tasked
-from ramify.study.valid import Problem, nearest, problems
+from ramify.study.spec import Protocol, Reduced, Study, System, Tasked
+from ramify.study.valid import Problem, nearest, problems, unranked
 
 __all__ = ["Source", "load", "loads"]
 
@@ -54,7 +55,7 @@ def load(path: str | Path) -> Source:
     if path.suffix == ".py":
         return _python(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors of Windows mark UTF-8 with a byte order
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: {error}; a study is a TOML file in UTF-8, or a Python file ending in .py") from None
     return loads(text, str(path))
@@ -79,40 +80,39 @@ def loads(text: str, file: str = "study.toml") -> Source:
     source = Source(study, file, lines)
     missing = {(section,) for section in ("task", "model", "protocol") if not form.get(section)}
     # Entries that could not be read are not in the study: what else it lacks may be what they have.
-    source.refuse([*wrong, *(each for each in problems(study) if not wrong or each[0] in missing)])
+    found = [*problems(study), *unranked(study)]
+    source.refuse([*wrong, *(each for each in found if not wrong or each[0] in missing)])
     return source
 
 
 def _python(path: Path) -> Source:
-    """A Python file is a program of the user's own: it is run, and its ``study`` is taken."""
+    """A Python file is a program of the user's own: it is run, with its folder to import from, for its ``study``."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
     try:
         found = runpy.run_path(str(path), run_name="study").get("study")
     except StudyError:
         raise
+    except SyntaxError as error:
+        raise StudyError(f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}") from error
     except Exception as error:  # whatever the user's program raises
-        raise StudyError(f"{path}: {type(error).__name__}: {error}") from error
+        raise StudyError(f"{_raised_at(error, path)}: {type(error).__name__}: {error}") from error
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
     if not isinstance(found, Study):
         raise StudyError(f"{path}: a Python study sets `study = Study(...)`, and this one has {found!r}")
     source = Source(found, str(path))
-    source.refuse([*_kinds(found), *problems(found)])
+    source.refuse(problems(found) or unranked(found))
     return source
 
 
-def _kinds(study: Study) -> Iterable[Problem]:
-    """Values in slots that are not theirs, in a study that was made by hand."""
-    entries: list[tuple[tuple[str | int, ...], Any]] = [(("study",), study)]
-    for section, listed in (("task", study.tasks), ("model", study.models), ("protocol", study.protocols)):
-        entries += [((section, i), each) for i, each in enumerate(listed)]
-    for at, entry in entries:
-        for field in SLOTS:
-            given: Any = getattr(entry, field, None)
-            values = [value for _, value in given or ()] if field == "evidence" else [given]
-            for value in (given or ()) if field == "metrics" else values:
-                try:
-                    if value is not None and not (field == "diagnostic" and value in ("", OUTCOMES)):
-                        need_kind(field, value)
-                except InvalidValue as error:
-                    yield (*at, field), f"{field}: {error}"
+def _raised_at(error: Exception, path: Path) -> str:
+    """file:line of the last thing that the user's own files did: what they called is not theirs to mend."""
+    frames = traceback.extract_tb(error.__traceback__)
+    beside = path.resolve().parent
+    mine = [frame for frame in frames if Path(frame.filename).resolve().parent == beside]
+    return f"{mine[-1].filename}:{mine[-1].lineno}" if mine else str(path)
 
 
 def _read(form: Any, fields: Fields, path: tuple[str | int, ...], wrong: list[Problem]) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from ramify.arrays import Array
 from ramify.bank import Bank, Layer, Outcomes
 from ramify.bank.tokens import COLUMNS
 from ramify.describe import text
+from ramify.errors import InvalidValue, StudyError
 from ramify.evidence import Needs
 from ramify.ledger import Cost, Work
 from ramify.metrics.replay import diagnose, replays
@@ -153,10 +154,14 @@ def _decide(study: Study, filled: Filled, protocol: Protocol) -> dict[str, Array
         secret["grader"] = filled.judging.graded(protocol, bank, filled.asked)
     given: dict[str, Any] = {"evidence": [name for name in layers if name not in secret], "budgets": budgets}
     given |= {"replicates": study.replays, "run": run, "keep": many}
-    if secret:
-        curve = diagnose(protocol.rule, bank, filled.outcomes, scores=secret, **given).result
-    else:
-        (curve,) = replays([protocol.rule], bank, filled.outcomes, **given)
+    try:
+        if secret:
+            curve = diagnose(protocol.rule, bank, filled.outcomes, scores=secret, **given).result
+        else:
+            (curve,) = replays([protocol.rule], bank, filled.outcomes, **given)
+    except InvalidValue as error:  # what evidence turned out to be, no file says beforehand
+        who = f"protocol {protocol.name!r} on {filled.pool.name}, rule = {protocol.rule!r}"
+        raise StudyError(f"{who}: {error}; correct it and run again: what was drawn is kept") from error
     kept = {} if curve.replays is None else {"replays": curve.replays.astype(np.float32)}
     return {"values": curve.values, **kept}
 

@@ -12,13 +12,17 @@ import numpy as np
 
 from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes
-from ramify.errors import RamifyError
+from ramify.errors import InvalidValue, RamifyError
 from ramify.ledger import Work
+from ramify.models import FinishedHead, Heads, OutcomeHead, ProcessHead, ValueHead
+from ramify.models.pocket.heads import middle_of
+from ramify.run.leaf import OnlineConfidence
+from ramify.stop import LowConfidence
 from ramify.study.file import Source
 from ramify.study.joined import Joined, with_effort
 from ramify.study.source import answers, cannot_judge, proposal_of
-from ramify.study.spec import Study, System, Tasked
-from ramify.study.valid import Problem, nearest
+from ramify.study.spec import Protocol, Study, System, Tasked
+from ramify.study.valid import Problem, nearest, parts
 from ramify.types import Question
 
 __all__ = ["Asked", "World", "meet", "preflight"]
@@ -167,19 +171,26 @@ def _questions(task: Any, n: int | None, options: dict[str, Any]) -> tuple[Quest
 
 
 def _model_problems(study: Study, model: System, world: World) -> Iterator[tuple[str, str]]:
-    """A checkpoint that is not there, and caps that do not fit its context."""
+    """A checkpoint that is not there, prompts that it cannot spell, and caps that do not fit its context."""
+    mine = [each for (_, name), each in world.asked.items() if name == model.name]
+    question: Question | None = None
     try:
         context = getattr(model.model, "context", None)
         encode = getattr(model.model, "encode", None)
-    except (RamifyError, OSError) as error:
-        yield "model", f"model: {error}"
+        if encode is None:
+            return
+        longest = 0
+        for question in (question for each in mine for question in each.questions):
+            longest = max(longest, len(encode(question.prompt)))
+    except InvalidValue as error:
+        asked = f"the prompt of {question.id!r}: " if question else ""
+        yield "model", f"model = {model.name!r}: {asked}{error}"
         return
-    if context is None or encode is None:
+    except (RamifyError, OSError, ImportError, ValueError) as error:
+        yield "model", f"model = {model.name!r} cannot be loaded: {error}"
         return
-    mine = [each for (_, name), each in world.asked.items() if name == model.name]
-    longest = max((len(encode(question.prompt)) for each in mine for question in each.questions), default=0)
     for cap in sorted({study.cap_of(protocol, each) for _, each, protocol in study.cells() if each == model}):
-        if longest + cap > context:
+        if context is not None and longest + cap > context:
             room = f"a prompt of {longest} tokens and cap = {cap} are more than the {context} that the model can read"
             yield "cap" if model.cap else "model", f"{model.name}: {room}; use a cap of at most {context - longest}"
 
@@ -212,8 +223,48 @@ def _protocol_problems(study: Study) -> Iterator[Problem]:
         except RamifyError as error:
             field = ("decode",) if protocol.decode is not None else ()
             yield (*at, *field), f"{protocol.name} with {model.name}: {error}"
-        for name, evidence in protocol.evidence:
-            needed = getattr(getattr(evidence, "needs", None), "top", 0)
-            if needed > top:
-                much = f"evidence {name!r} reads {needed} alternatives a token, and top = {top} are recorded"
-                yield (*at, "evidence"), f"{much}: raise top of [study]"
+        for field, why in (*_unrecorded(protocol, top), *_unspelled(protocol, model), *_headless(protocol)):
+            yield (*at, field), why
+
+
+def _unrecorded(protocol: Protocol, top: int) -> Iterator[tuple[str, str]]:
+    """Alternatives that are read and not recorded."""
+    for name, evidence in protocol.evidence:
+        needed = getattr(getattr(evidence, "needs", None), "top", 0)
+        if needed > top:
+            much = f"evidence {name!r} reads {needed} alternatives a token, and top = {top} are recorded"
+            yield "evidence", f"{much}: raise top of [study]"
+    for part in parts(protocol.within):
+        if isinstance(part, (LowConfidence, OnlineConfidence)) and part.k > top:
+            much = f"within = {part!r} reads {part.k} alternatives a token, and top = {top} are recorded"
+            yield "within", f"{much}: raise top of [study]"
+
+
+def _unspelled(protocol: Protocol, model: System) -> Iterator[tuple[str, str]]:
+    """Words that a director appends and the model has no tokens for."""
+    from ramify.study.own import SPELLED
+
+    if protocol.director is None:
+        return
+    encode = getattr(model.model, "encode", None)
+    if encode is None or not hasattr(model.model, "eos"):
+        yield "director", f"{model.name} does not say its tokens: a director needs a local model"
+        return
+    for name in SPELLED:
+        given = getattr(protocol.director, name, None)
+        try:
+            encode(given if isinstance(given, str) else "")
+        except InvalidValue as error:
+            yield "director", f"director: {name} = {given!r} in the tokens of {model.name}: {error}"
+
+
+def _headless(protocol: Protocol) -> Iterator[tuple[str, str]]:
+    """Heads of checkpoints that have none, or that are not there."""
+    fields = [("evaluator", protocol.evaluator), *(("evidence", each) for _, each in protocol.evidence)]
+    for field, value in fields:
+        for part in parts(value):
+            if isinstance(part, (FinishedHead, Heads, OutcomeHead, ProcessHead, ValueHead)):
+                try:
+                    middle_of(part.name)
+                except (RamifyError, OSError) as error:
+                    yield field, f"{field} = {part!r}: {error}"
