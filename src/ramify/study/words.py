@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_hex
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ramify.describe import text
@@ -22,7 +23,7 @@ _OWN: dict[int, tuple[Any, str]] = {}  # values without a text form; held, so th
 
 
 def words(value: Any) -> str:
-    """The text form of a value, and of one of the user's own a digest of the file it is written in.
+    """The text form of a value, and of one of the user's own a digest of the file it is written in and its helpers.
 
     The text of ``MyRule(3)`` is the same after its body was changed. One that has no text, as with a lambda in it,
     gets words that never come again: any two lambdas of a module print the same inside a method.
@@ -57,9 +58,29 @@ def _files(value: Any) -> Iterator[str]:
 
 
 def _file(function: FunctionType) -> Iterator[str]:
-    file = function.__code__.co_filename
-    if not function.__module__.startswith("ramify.") and Path(file).is_file():
-        yield file
+    """Where a function is written, and what that file has imported from beside it or below."""
+    file = Path(function.__code__.co_filename)
+    if not function.__module__.startswith("ramify.") and file.is_file():
+        yield from map(str, _reached(file.resolve(), function.__globals__, {}))
+
+
+def _reached(file: Path, names: Mapping[str, Any], seen: dict[Path, None]) -> Iterable[Path]:
+    """A file and those of its folder that the names in it lead to, and so on: a helper changed is a rule changed."""
+    seen[file] = None
+    for each in [*names.values()]:
+        module = each if isinstance(each, ModuleType) else sys.modules.get(_home(each))
+        written = getattr(module, "__file__", None)
+        where = Path(written).resolve() if written else file
+        beside = file.parent in where.parents and "site-packages" not in where.parts
+        if beside and where not in seen and not getattr(module, "__name__", "").startswith("ramify."):
+            _reached(where, vars(module), seen)
+    return seen
+
+
+def _home(value: Any) -> str:
+    """The module that a function, a class or the class of a value is written in."""
+    named = value if isinstance(value, (FunctionType, type)) else type(value)
+    return str(named.__module__)
 
 
 def _digest(file: str) -> str:

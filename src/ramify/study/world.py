@@ -221,8 +221,8 @@ def _protocol_problems(study: Study) -> Iterator[Problem]:
         try:
             proposal_of(model, study.decode_of(protocol, model), study.run, top)
         except RamifyError as error:
-            field = ("decode",) if protocol.decode is not None else ()
-            yield (*at, *field), f"{protocol.name} with {model.name}: {error}"
+            where = ("decode",) if protocol.decode is not None else ()
+            yield (*at, *where), f"{protocol.name} with {model.name}: {error}"
         for field, why in (*_unrecorded(protocol, top), *_unspelled(protocol, model), *_headless(protocol)):
             yield (*at, field), why
 
