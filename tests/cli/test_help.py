@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,6 +48,27 @@ def test_every_command_teaches_with_an_example_of_itself(run: Run, words: tuple[
     ran = run(*words, "--help")
     assert ran.code == 0
     assert f"ramify {' '.join(words)}" in ran.out.partition("Usage")[2].partition("\n")[2], "an example, not the usage"
+
+
+@pytest.mark.parametrize("words", ALL, ids=lambda words: " ".join(words) or "ramify")
+def test_an_example_can_be_copied_at_80_columns(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """Every command that a docstring sets apart stands on lines of its own, continued as a shell would have it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    command = typer.main.get_command(app)
+    for word in words:
+        command = getattr(command, "commands")[word]  # noqa: B009
+    lines = [line.rstrip() for line in run(*words, "--help").out.splitlines()]
+    text = command.help or ""
+    blocks = [block.strip() for block in text.split("```")[1::2]]
+    assert blocks
+    assert not [line for line in text.split("```")[0::2] if line.strip().startswith("ramify ")]
+    for block in blocks:
+        shown = [f"  {line}" for line in block.splitlines()]
+        assert any(lines[i : i + len(shown)] == shown for i in range(len(lines))), block
+        for each in block.replace("\\\n", " ").splitlines():
+            assert shlex.split(each)[0] == "ramify"
 
 
 @pytest.mark.parametrize(

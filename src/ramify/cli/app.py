@@ -11,6 +11,7 @@ from ramify.cli.catalogue import methods, models, tasks
 from ramify.cli.compare import compare, rank
 from ramify.cli.decide import decide, stop
 from ramify.cli.demo import demo
+from ramify.cli.pages import paged
 from ramify.cli.profile import profile
 from ramify.cli.sample import replay, sample
 from ramify.cli.score import score
@@ -64,3 +65,7 @@ def root(
     Exit codes: 0 done; 1 a check failed; 2 bad input, and a message that says what to do; 130 interrupted, and how to
     go on.
     """
+
+
+for each in (app, audit.app, bank.app):
+    paged(each)
