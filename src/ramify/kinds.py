@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from ramify.describe import text
 from ramify.errors import InvalidValue
 
-__all__ = ["ALSO", "EXAMPLES", "SLOTS", "article", "kind_of", "misplaced", "need_kind"]
+__all__ = ["ALSO", "EXAMPLES", "SLOTS", "article", "brief", "kind_of", "misplaced", "need_kind"]
 
 # (types of what a call has to be given, type of its result) as they are written -> what such a value is
 CALLS = {
@@ -143,7 +144,7 @@ def need_kind(field: str, value: Any) -> None:
     if found not in (wanted, "", *ALSO.get(field, ())):
         home = next((name for name, (kind, _) in SLOTS.items() if kind == found), None)
         what = f"is {article(found)}, which belongs into {home}" if home else f"is {article(found)}"
-        raise InvalidValue(f"{value!r} {what}; {field} takes {article(wanted)}, such as {example}")
+        raise InvalidValue(f"{brief(value)} {what}; {field} takes {article(wanted)}, such as {example}")
     if inner := misplaced(value):
         raise InvalidValue(inner)
 
@@ -168,9 +169,9 @@ def _misplaced(value: Any) -> Iterator[str]:
             found = kind_of(each)
             if wanted and not (each is None and said.endswith("None")) and found not in (wanted, ""):
                 remedy = f"use {article(wanted)}" + (f", such as {EXAMPLES[wanted]}" if wanted in EXAMPLES else "")
-                yield f"{type(value).__name__}.{field.name} = {each!r}: that is {article(found)}; {remedy}"
+                yield f"{type(value).__name__}.{field.name} = {brief(each)}: that is {article(found)}; {remedy}"
             elif not wanted and not _fits(each, _hints(type(value)).get(field.name)):
-                yield f"{type(value).__name__}.{field.name} = {each!r}: use a value of {said}"
+                yield f"{type(value).__name__}.{field.name} = {brief(each)}: use a value of {said}"
             else:
                 yield from _misplaced(each)
 
@@ -195,6 +196,32 @@ def _hints(cls: type) -> dict[str, Any]:
         return typing.get_type_hints(cls)
     except NameError:  # a type of the user's own that is there for the type checker alone
         return {}
+
+
+def brief(value: Any) -> str:
+    """A value as a person would write it: fields that have their defaults are left out.
+
+    >>> from ramify.stop import AnyOf, AtMost, CgesStop
+    >>> brief(AnyOf(CgesStop("c", least=2), AtMost(8))), brief(("a", 1))
+    ("AnyOf(CgesStop('c', least=2), AtMost(8))", "('a', 1)")
+    """
+    ours = dataclasses.is_dataclass(value) and type(value).__module__.startswith("ramify.")
+    if not ours:
+        try:
+            return text(value)
+        except InvalidValue:
+            return repr(value)
+    said, named = list[str](), False
+    for each in inspect.signature(type(value)).parameters.values():
+        given = getattr(value, each.name)
+        if each.kind is each.VAR_POSITIONAL:
+            said += map(brief, given)
+        elif each.default is not each.empty and given == each.default:
+            named = True  # those after it have to say which they are
+        else:
+            said.append(f"{each.name}={brief(given)}" if named else brief(given))
+            named = named or each.default is not each.empty
+    return f"{type(value).__name__}({', '.join(said)})"
 
 
 def article(kind: str) -> str:

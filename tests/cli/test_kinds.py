@@ -10,7 +10,7 @@ from ramify.cli.parts import KINDS, value
 from ramify.describe import parse
 from ramify.errors import InvalidValue, RamifyError
 from ramify.evidence import LogProb, Mean, mean_logprob
-from ramify.kinds import kind_of, misplaced
+from ramify.kinds import brief, kind_of, misplaced
 from ramify.stop import AllOf, AnyOf, AtMost
 from ramify.tasks import Verified
 from tests import methods
@@ -131,3 +131,9 @@ def test_values_inside_of_values_are_looked_at_too() -> None:
     assert misplaced(mean_logprob()) == ""
     assert "AnyOf.stops = 2" in misplaced(parse("AnyOf(AtMost(3), 2)"))
     assert "AllOf.stops" in misplaced(parse("AnyOf(AllOf(Mean()))"))
+
+
+def test_brief_words_read_back_as_the_value() -> None:
+    for method in TEXTS.values():
+        assert parse(brief(method)) == method
+        assert len(brief(method)) <= len(repr(method))

@@ -342,6 +342,14 @@ def test_a_checkpoint_may_be_named_as_on_the_command_line() -> None:
     assert loads(GOOD.replace("Pocket('tiny')", "tiny")).study == loads(GOOD).study
 
 
+def test_an_error_says_a_task_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"id": "a", "question": "1 + 1?"}\n')
+    text = GOOD.replace("Countdown(3)", f"Own('{tmp_path / 'q.jsonl'}', kind='number')")
+    with pytest.raises(StudyError) as caught:
+        check_study(loads(text, "s.toml"))
+    assert f"task = Own('{tmp_path / 'q.jsonl'}', kind='number'): Own.answer" in str(caught.value)
+
+
 def test_a_mark_of_the_byte_order_is_no_word_of_the_study(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(GOOD, encoding="utf-8-sig")

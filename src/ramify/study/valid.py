@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ramify.decide import Plurality
 from ramify.errors import is_whole
-from ramify.kinds import kind_of
+from ramify.kinds import brief, kind_of
 from ramify.study.fields import MODEL, PROTOCOL, REDUCED, STUDY, TASK, Fields, by_hand
 from ramify.study.spec import OUTCOMES, Protocol, Study, Tasked
 
@@ -87,7 +87,10 @@ def _numbers(study: Study) -> Iterator[Problem]:
     for i, metric in enumerate(study.metrics):
         k, most = getattr(metric, "k", 1), study.n or max(study.budgets)
         if is_whole(k) and k > most:
-            yield ("study", "metrics", i), f"metrics: {metric!r} needs {k} candidates, and banks have {most}: raise n"
+            yield (
+                ("study", "metrics", i),
+                f"metrics: {brief(metric)} needs {k} candidates, and banks have {most}: raise n",
+            )
 
 
 def unranked(study: Study) -> Iterator[Problem]:
@@ -130,9 +133,9 @@ def _protocols(study: Study) -> Iterator[Problem]:
         if each.director is not None and each.controller is not None:
             yield (*at, "controller"), "director and controller: a protocol is one trajectory or a search, not both"
         if each.evaluator is not None and each.controller is None:
-            yield (*at, "evaluator"), f"evaluator = {each.evaluator!r} scores prefixes for a controller: name one"
+            yield (*at, "evaluator"), f"evaluator = {brief(each.evaluator)} scores prefixes for a controller: name one"
         if each.check is not None and each.controller is None:
-            yield (*at, "check"), f"check = {each.check!r} prunes prefixes for a controller: name one"
+            yield (*at, "check"), f"check = {brief(each.check)} prunes prefixes for a controller: name one"
         if each.budgets and not each.shares:
             why = "a stop, a limit, a director or a controller decides how many there are"
             yield (*at, "budgets"), f"budgets = {list(each.budgets)}: {why}; use n for the most, or limits"
@@ -189,7 +192,7 @@ def _evidence(protocol: Protocol, at: Path) -> Iterator[Problem]:
     for field, name in reads:
         if name not in own:
             known = f"evidence has {', '.join(own)}" if own else "the protocol has no evidence"
-            said = f"{field} = {getattr(protocol, field)!r} reads {name!r}, and {known}{nearest(name, own)}"
+            said = f"{field} = {brief(getattr(protocol, field))} reads {name!r}, and {known}{nearest(name, own)}"
             yield (*at, field), said
 
 

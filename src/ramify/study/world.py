@@ -13,6 +13,7 @@ import numpy as np
 from ramify.arrays import Array
 from ramify.bank import Bank, Outcomes
 from ramify.errors import InvalidValue, RamifyError
+from ramify.kinds import brief
 from ramify.ledger import Work
 from ramify.models import FinishedHead, Heads, OutcomeHead, ProcessHead, ValueHead
 from ramify.models.pocket.heads import middle_of
@@ -142,7 +143,9 @@ def _asked(entry: Tasked, model: System, offline: bool) -> Asked:
         which = lacking[0] if lacking else questions[len(references)].id
         many = len(lacking) or len(questions) - len(references)
         remedy = "without gold nothing can be graded: give references, or leave those questions out"
-        raise _Missing("task", f"task = {entry.task!r}: {many} questions have no reference, first {which!r}; {remedy}")
+        raise _Missing(
+            "task", f"task = {brief(entry.task)}: {many} questions have no reference, first {which!r}; {remedy}"
+        )
     return Asked(task, questions, references)
 
 
@@ -156,17 +159,17 @@ def _declared(task: Any, n: int | None) -> int | None:
 
 
 def _said(entry: Tasked, field: str) -> str:
-    return repr(getattr(entry, field))
+    return brief(getattr(entry, field))
 
 
 def _questions(task: Any, n: int | None, options: dict[str, Any]) -> tuple[Question, ...]:
     """``n`` questions, or all; a generated task has no end and must be told."""
     parameter = inspect.signature(task.questions).parameters.get("n")
     if n is None and parameter is not None and parameter.default is parameter.empty:
-        raise _Missing("task", f"task = {task!r} generates questions: say how many, questions = 60")
+        raise _Missing("task", f"task = {brief(task)} generates questions: say how many, questions = 60")
     found = task.questions(**options) if n is None else task.questions(n, **options)
     if not found:
-        raise _Missing("task", f"task = {task!r} has no questions")
+        raise _Missing("task", f"task = {brief(task)} has no questions")
     return tuple(found)
 
 
@@ -236,7 +239,7 @@ def _unrecorded(protocol: Protocol, top: int) -> Iterator[tuple[str, str]]:
             yield "evidence", f"{much}: raise top of [study]"
     for part in parts(protocol.within):
         if isinstance(part, (LowConfidence, OnlineConfidence)) and part.k > top:
-            much = f"within = {part!r} reads {part.k} alternatives a token, and top = {top} are recorded"
+            much = f"within = {brief(part)} reads {part.k} alternatives a token, and top = {top} are recorded"
             yield "within", f"{much}: raise top of [study]"
 
 
@@ -267,4 +270,4 @@ def _headless(protocol: Protocol) -> Iterator[tuple[str, str]]:
                 try:
                     middle_of(part.name)
                 except (RamifyError, OSError) as error:
-                    yield field, f"{field} = {part!r}: {error}"
+                    yield field, f"{field} = {brief(part)}: {error}"
