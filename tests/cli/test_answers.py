@@ -49,6 +49,6 @@ def test_what_people_decided_is_a_risk_no_more(run: Run, task: str) -> None:
 
 
 def test_a_task_that_is_none_and_questions_of_another_are_named(run: Run, task: str) -> None:
-    assert "that is a method of decide" in run("audit", "answers", "out.jsonl", "--task", "Plurality()").err
+    assert "that is a rule" in run("audit", "answers", "out.jsonl", "--task", "Plurality()").err
     Path("mine.csv").write_text("id,question,answer\nq9,How long?,204\n")
     assert "has no question of Own" in run("audit", "answers", "out.jsonl", "--task", task).err

@@ -128,7 +128,7 @@ def test_a_search_submits_keeps_its_leaves_and_counts_what_it_gave_up(run: Run) 
     ("arguments", "message"),
     [
         (["sample", "runs/a", "--model", "larger"], "use one of early, main"),
-        (["sample", "runs/a", "--task", "Sound()"], "that is no task that is asked once and graded"),
+        (["sample", "runs/a", "--task", "Sound()"], "that is a check; `ramify methods --kind task`"),
         (["sample", "runs/a", "--task", "Countdown(9)"], "use 2 to 6 numbers"),
         (["sample", "runs/a", "--rule", "BestOfN('logp')"], "name it, as in --evidence logp=mean_logprob"),
         (["sample", "runs/a", "--budget", "-5"], "--budget -5.0: use an amount >= 0"),
