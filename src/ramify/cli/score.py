@@ -93,7 +93,7 @@ def score(
 
 def _described(method: Any, judge: Any) -> str:
     """What a layer says of its making."""
-    from ramify.study.kinds import kind_of
+    from ramify.kinds import kind_of
 
     return f"{method!r} by {judge.identity}" if kind_of(method) == "verifier" else repr(method)
 
