@@ -10,7 +10,20 @@ from typing import Literal, NamedTuple, TypeAlias
 from ramify.describe import method
 from ramify.errors import OverBudget, require
 
-__all__ = ["Beside", "Calls", "Cost", "Flops", "Ledger", "Money", "Seconds", "Spent", "Stage", "Tokens", "Work"]
+__all__ = [
+    "Beside",
+    "Calls",
+    "Cost",
+    "Flops",
+    "Ledger",
+    "Money",
+    "Seconds",
+    "Spent",
+    "Stage",
+    "Tokens",
+    "Work",
+    "amount",
+]
 
 Stage: TypeAlias = Literal["generate", "signal", "control", "decide"]
 
@@ -203,3 +216,12 @@ class Ledger:
         ok = 0 <= amount < math.inf
         require(ok, f"{self.cost!r}({work!r})", amount, "a cost function returns a finite amount >= 0")
         return amount
+
+
+def amount(value: float) -> str:
+    """A cost, in as many digits as say something: tokens are many, and money is little.
+
+    >>> amount(20480.0), amount(0.00433), amount(38.57), amount(0)
+    ('20,480', '0.00433', '38.6', '0')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ramify.cli.terminal import amount, printable
+from ramify.cli.terminal import printable
 from ramify.errors import RamifyError
 
 __all__ = ["Interrupted", "Tracker", "again", "counted", "resumable", "track"]
@@ -108,6 +108,8 @@ class Tracker:
 
     def spent(self) -> list[str]:
         """Tokens, what they cost if that is another unit, and what is left of the budget."""
+        from ramify.ledger import amount  # here: what only teaches loads nothing heavy
+
         parts = [f"{self.tokens:,} tokens"]
         if self.money != "tokens":
             parts.append(f"cost {amount(self.cost)} {self.money}")

@@ -10,7 +10,7 @@ import typer
 
 from ramify.cli.options import Json, named
 from ramify.cli.progress import counted, resumable, track
-from ramify.cli.terminal import amount, emit, number, span
+from ramify.cli.terminal import emit, number, span
 
 if TYPE_CHECKING:
     from ramify.cli.machine import Asked, Machine
@@ -81,13 +81,12 @@ def sample(
 
     asked, machine = asked_of(task, questions), Machine.of(model, decode, batch, workers)
     maps = named(evidence, "--evidence", "NAME=TEXT, such as logp=mean_logprob").items()
-    also = ("models", "tasks", "verify")
     protocol = Leaves(
         n=n,
         cap=cap,
         rule=value(rule, "--rule", "rule"),
         stop=value(stop, "--stop", "stop") if stop else None,
-        evidence=tuple((name, value(text, "--evidence", "evidence", also)) for name, text in maps),
+        evidence=tuple((name, value(text, "--evidence", "evidence")) for name, text in maps),
         top=top,
     )
     unit = value(cost, "--cost", "cost")
@@ -168,6 +167,8 @@ def _summary(directory: Path, protocol: Leaves, asked: Asked, made: Run, before:
 
 
 def _told(found: dict[str, Any]) -> list[str]:
+    from ramify.ledger import amount
+
     spent = {stage: much for stage, much in found["spent"].items() if much}
     rows = [
         ["submitted and right", f"{number(found['accuracy'].value)}  ({span(found['accuracy'])}, 95 % over questions)"],

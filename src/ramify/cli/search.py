@@ -12,7 +12,7 @@ import typer
 from ramify.cli.options import Json
 from ramify.cli.progress import counted, resumable, track
 from ramify.cli.sample import Budget, Decode, Model, Questions, Task
-from ramify.cli.terminal import amount, emit, number, span, table
+from ramify.cli.terminal import emit, number, span, table
 
 if TYPE_CHECKING:
     from ramify.cli.machine import Asked, Machine
@@ -153,6 +153,8 @@ def _summary(protocol: Search, asked: Asked, found: Searched) -> dict[str, Any]:
 
 
 def _told(found: dict[str, Any]) -> list[str]:
+    from ramify.ledger import amount
+
     own, stages = found["accuracy"], found["tokens_a_question"]
     costs = ", ".join(f"{stage} {amount(much)}" for stage, much in stages.items() if much)
     head = f"right {number(own.value)} ({span(own)}, 95 % over questions); tokens a question: {costs or 0}"

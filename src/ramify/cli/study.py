@@ -9,7 +9,7 @@ import typer
 
 from ramify.cli.options import Json, writable
 from ramify.cli.progress import resumable, track
-from ramify.cli.terminal import amount, emit, number, span, table
+from ramify.cli.terminal import emit, number, span, table
 
 if TYPE_CHECKING:
     from ramify.report import Page
@@ -165,6 +165,8 @@ def _summary(result: Result, folder: Path, page: Path | None) -> dict[str, Any]:
 
 
 def _told(result: Result, folder: Path, page: Path | None) -> list[str]:
+    from ramify.ledger import amount
+
     many = len({(row.task, row.model) for row in result.rows}) > 1
     lines = []
     for row in result.rows:

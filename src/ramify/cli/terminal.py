@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["amount", "aside", "emit", "jsonable", "number", "printable", "progress", "say", "span", "spoken", "table"]
+__all__ = ["aside", "emit", "jsonable", "number", "printable", "progress", "say", "span", "spoken", "table"]
 
 # CSI and OSC sequences whole, so that their parameters do not stay behind as text.
 ESCAPES = re.compile(
@@ -147,15 +147,6 @@ def number(value: float | None, digits: int = 3) -> str:
     ('0.500', '–', '1,234')
     """
     return "–" if value is None or value != value else f"{value:,.{digits}f}"
-
-
-def amount(value: float) -> str:
-    """A cost, in as many digits as say something: tokens are many, and money is little.
-
-    >>> amount(20480.0), amount(0.00433), amount(38.57), amount(0)
-    ('20,480', '0.00433', '38.6', '0')
-    """
-    return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"
 
 
 def span(estimate: Any, digits: int = 3) -> str:

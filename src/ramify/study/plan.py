@@ -17,14 +17,14 @@ from pathlib import Path
 from ramify.bank import Proposal
 from ramify.decode import Operator
 from ramify.describe import text
-from ramify.ledger import Work
+from ramify.ledger import Work, amount
 from ramify.store import Store
 from ramify.study.source import identity_of, proposal_of
 from ramify.study.spec import Protocol, Study, System, Tasked
 from ramify.study.words import words
 from ramify.study.world import World
 
-__all__ = ["Own", "Plan", "Pool", "amount", "plan"]
+__all__ = ["Own", "Plan", "Pool", "plan"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,15 +95,6 @@ class Plan:
         beside = f" beside what {open_ended} director{'s' * (open_ended != 1)} or searches draw" if open_ended else ""
         worst = "no bound on its cost" if math.isinf(self.worst) else f"{amount(self.worst)} {self.unit} at worst"
         return f"at most {self.leaves:,} leaves{beside}, and {worst}"
-
-
-def amount(value: float) -> str:
-    """An amount of any unit, with as many digits as tell something: money is less than one, tokens are many.
-
-    >>> amount(1234567.8), amount(0.001234), amount(12.5)
-    ('1,234,568', '0.00123', '12.5')
-    """
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
 def plan(study: Study, world: World) -> Plan:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ramify.errors import require
-from ramify.ledger import Cost, Tokens, Work
+from ramify.ledger import Cost, Tokens, Work, amount
 
 __all__ = ["Plan", "confirm", "plan"]
 
@@ -34,7 +34,7 @@ class Plan:
             ("requests", f"{self.requests:,}"),
             ("tokens read", f"{self.prompt_tokens:,}"),
             ("tokens made", f"at most {self.tokens:,}"),
-            ("cost", f"at most {_amount(self.cost)} {self.unit}"),
+            ("cost", f"at most {amount(self.cost)} {self.unit}"),
             ("time", f"at most {took}"),
             ("disk", f"about {_size(self.bytes)}"),
         )
@@ -81,11 +81,7 @@ def plan(
 
 def confirm(made: Plan, limit: float, ask: Callable[[str], bool]) -> bool:
     """Whether to start: without a question up to a ``limit`` of the plan's unit, beyond it if ``ask`` says so."""
-    return made.cost <= limit or ask(f"{made}\nThis may cost more than {_amount(limit)} {made.unit}. Start?")
-
-
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.6g}"
+    return made.cost <= limit or ask(f"{made}\nThis may cost more than {amount(limit)} {made.unit}. Start?")
 
 
 def _time(seconds: float) -> str:
