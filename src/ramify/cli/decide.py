@@ -333,7 +333,8 @@ def _told_curves(found: dict[str, Any], what: str) -> list[str]:
         for row in found["rows"]
     ]
     note = "Shared bank: every rule saw the same seeded subsets. Intervals cover questions; the simulation's own error"
-    note += " stands beside them."
+    note += " stands beside them.\nThe candidates of a subset are in a seeded order, and ties go to the first: at k = N"
+    note += " that is one order, another than the file's."
     beyond = sorted({row["k"] for row in found["rows"] if row["k"] > found["candidates"]})
     if left:
         note += "\nRows at different k are of different questions: those without k candidates, or without a grade that"
