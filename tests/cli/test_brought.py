@@ -317,7 +317,7 @@ def test_questions_without_a_candidate_are_told_in_the_first_lines(run: Run) -> 
 
 
 def test_only_so_many_answers_are_looked_at_for_spellings(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ramify.cli.decide.SPELLED", 2)
+    monkeypatch.setattr("ramify.cli.submit.SPELLED", 2)
     table = [{"question": name, "answer": answer} for name in ("p", "q") for answer in ("42", "42.0")]
     written("a.jsonl", table)
     assert "1 of the first 1 questions have one answer" in run("decide", "a.jsonl").out

@@ -9,13 +9,14 @@ import typer
 from ramify.cli import audit, bank
 from ramify.cli.catalogue import methods, models, tasks
 from ramify.cli.compare import compare, rank
-from ramify.cli.decide import decide, stop
+from ramify.cli.decide import decide
 from ramify.cli.demo import demo
 from ramify.cli.pages import paged
 from ramify.cli.profile import profile
 from ramify.cli.sample import replay, sample
 from ramify.cli.score import score
 from ramify.cli.search import search
+from ramify.cli.stop import stop
 from ramify.cli.study import report, run
 
 __all__ = ["app"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ramify.cli.decide import Alike, Evidence, Rules, apart, read_with, submission, unscored, worth_of
 from ramify.cli.options import Canonical, Grades, Json, Level, Maps, Place, Reference, Task, Threshold
+from ramify.cli.submit import Alike, Evidence, Rules, apart, read_with, submission, unscored, worth_of
 from ramify.cli.terminal import emit, number, span, table
 
 if TYPE_CHECKING:

@@ -144,7 +144,7 @@ def _there(directory: Path) -> tuple[int, int]:
 
 
 def _summary(directory: Path, protocol: Leaves, asked: Asked, made: Run, before: int) -> dict[str, Any]:
-    from ramify.cli.decide import mean_of
+    from ramify.cli.submit import mean_of
     from ramify.describe import text
 
     right = asked.grades(made.answers)

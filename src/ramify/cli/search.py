@@ -122,7 +122,7 @@ def protocol_of(
 
 
 def _summary(protocol: Search, asked: Asked, found: Searched) -> dict[str, Any]:
-    from ramify.cli.decide import mean_of
+    from ramify.cli.submit import mean_of
     from ramify.describe import text
 
     right = asked.grades(found.answers)
