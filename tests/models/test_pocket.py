@@ -239,7 +239,10 @@ def test_alone_batched_shuffled_forked_resumed() -> None:
 KERNELS = {"Prescott": "sse3", "Sandybridge": "avx", "Haswell": "avx2", "SkylakeX": "avx512f"}
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel",
+    ["Prescott", "Haswell", *(pytest.param(name, marks=pytest.mark.soak) for name in ("Sandybridge", "SkylakeX"))],
+)
 def test_the_law_holds_on_other_kernels(kernel: str) -> None:
     """OpenBLAS is made to use another machine's kernels; the engine finds out what a call may take."""
     cpu = Path("/proc/cpuinfo")
