@@ -37,10 +37,10 @@ def test_a_file_of_answers_gives_the_profile_with_intervals_that_say_what_they_c
 
 def test_the_columns_are_shown_and_can_be_overridden(run: Run) -> None:
     written("my.jsonl", [{**row, "said": "nothing"} for row in rows()])
-    shown = run("profile", "my.jsonl").out
+    shown = run("profile", "my.jsonl", "--no-page").out
     assert "answer           <- prediction" in shown
     assert "they cover other questions, not the same ones asked again" in shown
-    assert "answer           <- said  (given)" in run("profile", "my.jsonl", "--map", "answer=said").out
+    assert "answer           <- said  (given)" in run("profile", "my.jsonl", "--map", "answer=said", "--no-page").out
 
 
 def test_answers_are_graded_against_a_reference_that_the_bank_never_has(run: Run) -> None:
@@ -55,7 +55,7 @@ def test_answers_are_graded_against_a_reference_that_the_bank_never_has(run: Run
     refused = run("profile", "other.jsonl")
     assert refused.code == 2
     assert "--reference COLUMN" in refused.err
-    again = run("profile", "other.jsonl", "--reference", "truth", "--json")
+    again = run("profile", "other.jsonl", "--reference", "truth", "--no-page", "--json")
     assert again.found["profile"][0]["Pass@k"]["value"] == pytest.approx(right)
 
 
@@ -87,13 +87,13 @@ def test_grades_between_need_a_threshold(run: Run) -> None:
     refused = run("profile", "my.jsonl")
     assert refused.code == 2
     assert "--threshold 0.5" in refused.err
-    found = run("profile", "my.jsonl", "--threshold", "0.5", "--json").found
+    found = run("profile", "my.jsonl", "--threshold", "0.5", "--no-page", "--json").found
     assert found["profile"][0]["Pass@k"]["value"] == pytest.approx(np.mean([row["correct"] for row in rows()]))
 
 
 def test_groups_and_budgets_are_those_asked_for(run: Run) -> None:
     written("my.jsonl", rows())
-    found = run("profile", "my.jsonl", "--by", "level", "--k", "2,8", "--json").found
+    found = run("profile", "my.jsonl", "--by", "level", "--k", "2,8", "--no-page", "--json").found
     assert [row["k"] for row in found["profile"]] == [2, 8]
     assert found["groups"]["Pass@2"]["names"] == ["easy", "hard"]
     refused = run("profile", "my.jsonl", "--by", "colour")
@@ -112,7 +112,7 @@ def test_the_prior_is_an_output_and_a_point_is_no_certainty(run: Run) -> None:
 
 def test_dependent_candidates_get_no_prediction(run: Run) -> None:
     written("my.jsonl", rows())
-    ran = run("profile", "my.jsonl", "--kind", "search", "--json")
+    ran = run("profile", "my.jsonl", "--kind", "search", "--no-page", "--json")
     assert ran.found["posterior"]["rows"] == []
     assert "independent" in ran.found["posterior"]["refused"]
 

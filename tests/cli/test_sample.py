@@ -30,7 +30,7 @@ def test_a_run_is_sampled_graded_and_replayed(run: Run) -> None:
     assert made.found["candidates"] == 16
     assert made.found["spent"]["generate"] > 0
     assert "sampling into runs/a: 16 of 16 leaves" in made.err, "without a terminal, plain lines"
-    profile = run("profile", "runs/a", "--json").found
+    profile = run("profile", "runs/a", "--no-page", "--json").found
     assert profile["candidates"] == 16
     assert profile["grades"] == "Countdown(level=3, effort='medium').grade"
     replayed = run("replay", "runs/a", "--generate", "--json")
@@ -80,7 +80,7 @@ def test_a_budget_is_kept_and_a_stop_saves(run: Run) -> None:
     found = run(*arguments).found
     assert found["spent"]["generate"] <= 300
     assert set(found["ended"]) <= {"stop", "budget", "n"}
-    assert run("profile", "runs/a", "--json").found["kind"] == "stopped"
+    assert run("profile", "runs/a", "--no-page", "--json").found["kind"] == "stopped"
 
 
 def test_a_decision_that_was_changed_is_found(run: Run) -> None:
@@ -100,7 +100,7 @@ def test_scores_of_a_run_come_from_its_tokens(run: Run) -> None:
     assert ran.code == 0, ran.err
     assert [row["missing"] for row in ran.found["layers"]] == [0, 0]
     best = run("decide", "runs/a", "--rule", "BestOfN('verified')", "--json").found["rules"][0]
-    most = run("profile", "runs/a", "--k", "4", "--json").found["profile"][0]["Pass@k"]
+    most = run("profile", "runs/a", "--k", "4", "--no-page", "--json").found["profile"][0]["Pass@k"]
     assert best["accuracy"]["value"] == most["value"], "a verifier that is never wrong takes all that is there"
     fresh = run("decide", "runs/a", "--rule", "BestOfN('x')", "--evidence", "x=deepconf_average(1)")
     assert "alternatives" in fresh.err or "top_logprobs" in fresh.err

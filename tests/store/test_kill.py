@@ -92,7 +92,7 @@ def uninterrupted(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("writers", "kills"), [(1, 4), (4, 8)])
+@pytest.mark.parametrize(("writers", "kills"), [pytest.param(1, 4, marks=pytest.mark.soak), (4, 8)])
 def test_nothing_acknowledged_is_lost_and_the_end_is_the_same(tmp_path: Path, writers: int, kills: int) -> None:
     assert kill_until_done(tmp_path / "bank", writers, kills, random.Random(writers)) >= 1
     whole = uninterrupted(tmp_path / "whole")

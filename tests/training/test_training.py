@@ -129,6 +129,7 @@ def test_cached_steps_give_the_logits_of_one_pass(model: Any) -> None:
 # sampling
 
 
+@pytest.mark.soak
 def test_samples_follow_the_model(model: Any) -> None:
     # One prompt many times: the first sampled token has the model's own distribution.
     prompt = prompts()[0]
