@@ -73,6 +73,10 @@ def test_a_run_goes_on_to_more_candidates_and_more_questions(run: Run) -> None:
     fewer = run("sample", "runs/a", *SMALL)
     assert fewer.code == 2
     assert "n was 7, and is now 4" in fewer.err
+    assert run("sample", "runs/c", *SMALL, "--budget", "300").code == 0
+    shared = run("sample", "runs/c", *more, "--budget", "300")
+    assert shared.code == 2, "a budget for all would be shared out otherwise"
+    assert "another directory" in shared.err
 
 
 def test_a_budget_is_kept_and_a_stop_saves(run: Run) -> None:

@@ -99,8 +99,8 @@ def record_leaves(
     """Run a leaf protocol into a directory, or go on with the run that is there.
 
     An interrupted run ends as an uninterrupted one would have: the same leaves, decisions and ledger. Only the work
-    that was lost differs, and it is booked. A run goes on to a larger n, and to questions beyond those it had; then
-    it is as if it had been begun with them.
+    that was lost differs, and it is booked. A run without a limit for the whole goes on to a larger n, and to questions
+    beyond those it had; then it is as if it had been begun with them.
     """
     path = Path(path)
     with alone(path):
@@ -324,7 +324,12 @@ def begin(path: Path, card: Mapping[str, Any]) -> None:
 
 
 def _grown(there: Mapping[str, Any], now: Mapping[str, Any], name: str) -> bool:
-    """Whether a run goes on to more candidates or more questions: those that are there are the first of them."""
+    """Whether a run goes on to more candidates or more questions: those that are there are the first of them.
+
+    Not under one budget for all leaves: it would be shared out otherwise, and some that are there not be revealed.
+    """
+    if "leaves" in there and there["budget"]["limit"] is not None:
+        return False
     if name == "questions":
         return bool(now[name][: len(there[name])] == there[name])
     if "leaves" not in there or "leaves" not in now:
